@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ * The contract between compiled model code and the runtime: one exported symbol, one step structure, one table of calls.
+ *
+ * A model's shared object exports `quire_model_query` and imports nothing but libm. Everything it needs from the runtime
+ * arrives through `quire_step::runtime`. All integers are 64 bits wide, so that generated code reads field i at byte 8*i.
+ */
+#ifndef QUIRE_MODEL_H
+#define QUIRE_MODEL_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes whenever a field of a structure below is added, moved or given another meaning. */
+#define QUIRE_MODEL_ABI_VERSION 1
+
+/* How one KV element is stored. */
+typedef enum quire_element {
+  QUIRE_ELEMENT_F32 = 0,
+  QUIRE_ELEMENT_F16 = 1,
+  QUIRE_ELEMENT_BF16 = 2
+} quire_element;
+
+/* Where the blocks of one layer lie during a step: block `b` starts at base + b * block_stride (bytes). The runtime owns the
+ * memory; the view is valid from `acquire` to `release` of that layer. */
+typedef struct quire_kv_view {
+  char *base;
+  int64_t block_stride;
+} quire_kv_view;
+
+/* A piece of a parallel loop: runs iterations [begin, end). */
+typedef void (*quire_task_fn)(void *env, int64_t begin, int64_t end);
+
+/* The calls that model code makes. Each operation of the `kvrt` dialect that is a call is one entry here. `context` is
+ * `quire_step::context`. None of them allocates from the heap or blocks on I/O that was not requested before. */
+typedef struct quire_runtime_table {
+  int64_t struct_size;
+  int64_t abi_version;
+  /* Runs fn over [0, count) in chunks of at least `grain` iterations, on any threads, in any order; returns when all ran. */
+  void (*parallel)(void *context, int64_t count, int64_t grain, quire_task_fn fn, void *env);
+  /* Makes the blocks of `layer` resident for this step and says where they are. */
+  void (*acquire)(void *context, int64_t layer, quire_kv_view *out);
+  /* The step is done with the blocks of `layer`. */
+  void (*release)(void *context, int64_t layer);
+  /* Asks that the blocks of `layer` be resident soon: `count` blocks of every sequence from block `first` on; count < 0: all. */
+  void (*prefetch)(void *context, int64_t layer, int64_t first, int64_t count);
+} quire_runtime_table;
+
+/* One step of the model over the new tokens of several sequences (a ragged batch), as the runtime describes it to the code.
+ * Rows are the tokens of all sequences, one sequence after the other. Arrays are borrowed for the call. */
+typedef struct quire_step {
+  const int64_t *ids;            /*  0 [tokens] token ids */
+  const int64_t *positions;      /*  1 [tokens] position of the row in its sequence: past length + offset in this step */
+  const int64_t *sequence_of;    /*  2 [tokens] index of the row's sequence in this step */
+  const int64_t *query_starts;   /*  3 [sequences + 1] first row of each sequence; the last entry is `tokens` */
+  const int64_t *past_lens;      /*  4 [sequences] tokens stored before this step */
+  const int32_t *block_tables;   /*  5 [sequences][table_stride] block of each block_tokens consecutive positions */
+  const int64_t *selected;       /*  6 [selected_count] rows whose logits are wanted, ascending */
+  float *logits;                 /*  7 [selected_count][vocabulary] out */
+  const char *weights;           /*  8 contents of weights.bin, 64-byte aligned */
+  char *scratch;                 /*  9 64-byte aligned; size by the formula of quire_model */
+  const quire_runtime_table *runtime; /* 10 */
+  void *context;                 /* 11 first argument of every runtime call */
+  int64_t tokens;                /* 12 */
+  int64_t sequences;             /* 13 */
+  int64_t table_stride;          /* 14 entries in a row of block_tables */
+  int64_t selected_count;        /* 15 */
+} quire_step;
+
+/* One cached attention layer. A block of it holds K of all heads, then V of all heads, then padding:
+ *   K: [kv_heads][block_tokens / lanes][key_dim][lanes]     V: [kv_heads][block_tokens][value_dim] */
+typedef struct quire_model_layer {
+  int64_t kv_heads;
+  int64_t key_dim;
+  int64_t value_dim;
+  int64_t element;     /* quire_element */
+  int64_t lanes;       /* tokens that lie side by side in K; divides block_tokens */
+  int64_t value_offset; /* bytes from the start of the block to V */
+  int64_t block_bytes; /* bytes of one block of this layer, padding included */
+} quire_model_layer;
+
+/* What a model says of itself. The memory belongs to the shared object. */
+typedef struct quire_model_info {
+  int64_t struct_size;
+  int64_t abi_version;
+  int64_t vocabulary;    /* width of a row of logits */
+  int64_t token_limit;   /* token ids are in [0, token_limit) */
+  int64_t max_positions; /* tokens a sequence may have; -1: no limit known */
+  int64_t block_tokens;
+  int64_t layer_count;
+  const quire_model_layer *layers; /* [layer_count] */
+  int64_t weights_bytes;           /* size of weights.bin */
+  /* bytes of scratch for a step: fixed + per_token * tokens + per_selected * selected_count, rounded up to 64 */
+  int64_t scratch_fixed;
+  int64_t scratch_per_token;
+  int64_t scratch_per_selected;
+  void (*step)(const quire_step *step);
+} quire_model_info;
+
+/* The one symbol that a model's shared object exports. Returns NULL when it does not speak this ABI version. */
+const quire_model_info *quire_model_query(int64_t abi_version);
+typedef const quire_model_info *(*quire_model_query_fn)(int64_t abi_version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUIRE_MODEL_H */
