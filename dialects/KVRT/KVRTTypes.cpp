@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Geometry of a block, and what a state type and a layout may say.
+#include "dialects/KVRT/KVRT.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace quire::kvrt;
+
+static int64_t elementBytes(Type type) { return type.getIntOrFloatBitWidth() / 8; }
+
+LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t heads, int64_t key, int64_t value,
+                                Type element, int64_t block, int64_t lanes) {
+  if (heads <= 0 || key <= 0 || value <= 0 || block <= 0 || lanes <= 0)
+    return emitError() << "expected positive heads, key, value, block and lanes";
+  if (block % lanes != 0)
+    return emitError() << "expected lanes to divide block, but got " << lanes << " lanes and block " << block;
+  if (!element.isF32() && !element.isF16() && !element.isBF16())
+    return emitError() << "expected element f32, f16 or bf16, but got " << element;
+  return success();
+}
+
+int64_t StateType::getValueOffset() const {
+  return alignTo64(getHeads() * getBlock() * getKey() * elementBytes(getElement()));
+}
+
+int64_t StateType::getBlockBytes() const {
+  return alignTo64(getValueOffset() + getHeads() * getBlock() * getValue() * elementBytes(getElement()));
+}
+
+MemRefType StateType::getKeyPageType() const {
+  return MemRefType::get({getHeads(), getBlock() / getLanes(), getKey(), getLanes()}, getElement());
+}
+
+MemRefType StateType::getValuePageType() const {
+  return MemRefType::get({getHeads(), getBlock(), getValue()}, getElement());
+}
+
+LogicalResult PanelsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t nr) {
+  if (nr <= 0)
+    return emitError() << "expected a positive panel width, but got " << nr;
+  return success();
+}
