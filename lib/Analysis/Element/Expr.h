@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/FoldingSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -76,6 +77,9 @@ enum class Fn : uint8_t {
   Abs,
   Floor,
   Ceil,
+  Trunc,
+  AnyDiv,   // integer floor division by something not provably positive
+  AnyMod,
   InfTimes, // an infinity times something of unknown sign
   ToBool,
   Equal,
@@ -120,6 +124,7 @@ struct ExprNode : llvm::FoldingSetNode {
   ExprKind kind;
   Fn fn = Fn::Named;
   ElementType type = ElementType::Float;
+  bool integer = false; // an exact integer for all values of its leaves
   uint16_t depth = 0;
   uint32_t id = 0;
   /// Nodes of the expression written out as a tree, saturated.
@@ -137,6 +142,7 @@ struct ExprNode : llvm::FoldingSetNode {
   bool is(ExprKind k) const { return kind == k; }
   bool isCall(Fn f) const { return kind == ExprKind::Call && fn == f; }
   bool isBad() const { return kind == ExprKind::Bad; }
+  /// A truth value.
   bool isLogic() const;
   bool uses(Expr var) const;
   /// The extent of an index variable, null for a symbol.
@@ -234,14 +240,16 @@ public:
   Expr bad(llvm::StringRef reason);
 
   // Facts.
-  bool isInt(Expr e) const;
+  bool isInt(Expr e) const { return e->integer; }
   /// Provably >= 0 for every value of the variables.
   bool nonNeg(Expr e);
   /// Lower bound with index variables eliminated, null if unknown.
   Expr lower(Expr e);
   std::optional<Coef> constant(Expr e) const;
   std::optional<int64_t> constInt(Expr e) const;
-  bool isConst(Expr e, int64_t v) const { return constInt(e) == v; }
+  bool isConst(Expr e, int64_t v) const {
+    return constInt(e) == std::optional<int64_t>(v);
+  }
   /// Terms of e as a polynomial (an atom is one term).
   llvm::SmallVector<Term> termsOf(Expr e);
   /// Coefficient of the single atom x in e, zero if absent.
@@ -285,19 +293,25 @@ private:
   friend struct ExprNode;
   Expr make(ExprNode proto);
   Expr makeNary(ExprKind kind, Expr unit, Expr zero, llvm::ArrayRef<Expr> xs);
-  Expr makeArgs(ExprKind kind, llvm::ArrayRef<Expr> args);
+  Expr makeArgs(ExprKind kind, llvm::ArrayRef<Expr> args,
+                llvm::StringRef name = {},
+                ElementType type = ElementType::Float, uint64_t payload = 0);
   Expr firstBad(llvm::ArrayRef<Expr> xs) const;
   Expr foldCall(Fn fn, llvm::ArrayRef<Expr> args);
   Expr minMax(Fn fn, Expr a, Expr b);
-  Expr liftCondition(Expr e, Expr ite, llvm::function_ref<Expr(Expr)> f);
+  Expr replaceAtom(Expr e, Expr atom, Expr by);
+  Expr findConditional(Expr e, bool anywhere) const;
   Expr rebuild(Expr e, llvm::function_ref<Expr(Expr)> f);
   Expr substImpl(Expr e, const Substitution &map, uint32_t mapId);
   Expr replaceImpl(Expr e, Expr what, Expr by,
                    llvm::DenseMap<Expr, Expr> &memo);
   bool nonNegImpl(Expr e);
   bool boundsOf(Expr atom, Expr &lo, Expr &hi);
-  std::optional<std::pair<Expr, Expr>> divModCommonFactor(Expr q, Expr r,
-                                                          int64_t d);
+  std::optional<std::pair<Expr, Expr>> divModCommonFactor(Expr r, int64_t d);
+  std::optional<double> evaluateCall(Expr e, llvm::ArrayRef<double> a) const;
+  std::optional<double>
+  evaluateMemo(Expr e, const llvm::DenseMap<Expr, double> &env,
+               llvm::DenseMap<Expr, double> &memo) const;
   llvm::StringRef intern(llvm::StringRef s);
 
   llvm::BumpPtrAllocator arena;
