@@ -39,6 +39,15 @@ function(quire_add_dialect name dialect)
   add_dependencies(quire-headers Quire${name}IncGen)
 endfunction()
 
+# quire_add_op_family(TD): the operation classes that TD.td and its includes define, for a dialect split over several files.
+function(quire_add_op_family td)
+  set(LLVM_TARGET_DEFINITIONS ${td}Ops.td)
+  mlir_tablegen(${td}Ops.h.inc -gen-op-decls -I ${PROJECT_SOURCE_DIR})
+  mlir_tablegen(${td}Ops.cpp.inc -gen-op-defs -I ${PROJECT_SOURCE_DIR})
+  add_public_tablegen_target(Quire${td}OpsIncGen)
+  add_dependencies(quire-headers Quire${td}OpsIncGen)
+endfunction()
+
 # quire_add_interface(TD [op|attr|type]): declarations and definitions of the interfaces in TD.td.
 function(quire_add_interface td kind)
   set(LLVM_TARGET_DEFINITIONS ${td}.td)
