@@ -3,6 +3,7 @@
 #include "dialects/KV/KVDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace quire::kv;
@@ -79,5 +80,12 @@ LogicalResult PrefetchOp::verify() {
     return emitOpError() << "expected a first block that is not negative, but got " << int64_t(getFirst());
   if (getCount() == 0)
     return emitOpError() << "expected a count of blocks that is not 0";
+  return success();
+}
+
+LogicalResult EntryOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto function = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(*this, getFunctionAttr());
+  if (!function)
+    return emitOpError() << "expected a function, but got '" << getFunction() << "'";
   return success();
 }

@@ -4,6 +4,7 @@
 #define QUIRE_DIALECTS_KV_OPS
 
 include "dialects/KV/KVTypes.td"
+include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -105,6 +106,19 @@ def KV_PrefetchOp : KV_Op<"prefetch", [DeclareOpInterfaceMethods<KVReadOpInterfa
   let arguments = (ins Arg<KV_StateType, "", [MemRead<KV_Resource>, MemWrite<KV_Resource>]>:$state, KV_BatchType:$batch, DefaultValuedAttr<I64Attr, "0">:$first, DefaultValuedAttr<I64Attr, "-1">:$count);
   let assemblyFormat = "$state `,` $batch attr-dict `:` type($state)";
   let hasVerifier = 1;
+}
+
+def KV_EntryOp : KV_Op<"entry", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "what a model's step function may be given";
+  let description = [{
+    Token ids are in `[0, token_limit)`; a sequence has at most `max_positions` tokens, -1 where no limit is known.
+
+    ```mlir
+    kv.entry @step {token_limit = 49152 : i64, max_positions = 8192 : i64}
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$function, I64Attr:$token_limit, DefaultValuedAttr<I64Attr, "-1">:$max_positions);
+  let assemblyFormat = "$function attr-dict";
 }
 
 #endif // QUIRE_DIALECTS_KV_OPS

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The raise-attention pass: decompose on a copy, analyse, prove, and only then replace the model's function.
+#include "lib/Conversion/ONNXToKV/RaiseAttention.h"
+
+#include "dialects/KV/KVDialect.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Conversion/ONNXToKV/StepBuilder.h"
+#include "lib/Transforms/ONNX/DecomposeAttention.h"
+
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace quire {
+#define GEN_PASS_DEF_RAISEATTENTIONPASS
+#include "lib/Conversion/ONNXToKV/Passes.h.inc"
+} // namespace quire
+
+using namespace mlir;
+
+namespace quire {
+
+static std::string nodeName(Location loc) {
+  auto name = loc->findInstanceOf<NameLoc>();
+  return name ? name.getName().str() : std::string();
+}
+
+static StringRef maskName(MaskKind kind) {
+  switch (kind) {
+  case MaskKind::Causal:
+    return "causal";
+  case MaskKind::Window:
+    return "window";
+  case MaskKind::Chunked:
+    return "chunked";
+  case MaskKind::Full:
+    return "full";
+  case MaskKind::Prefix:
+    return "prefix";
+  case MaskKind::Other:
+    return "custom";
+  }
+  return "custom";
+}
+
+/// Meanings that the step cannot say yet.
+static std::string unsupported(const AttentionSite &site, const RaisedModel &model) {
+  if (site.cross)
+    return "not implemented: attention over a state that does not grow";
+  if (site.mask == MaskKind::Full || site.mask == MaskKind::Prefix || site.mask == MaskKind::Other)
+    return ("not implemented: a mask of kind " + maskName(site.mask)).str();
+  if (site.biasKind == BiasKind::Region)
+    return "not implemented: a bias that is no ALiBi slope";
+  for (auto [head, kvHead] : llvm::enumerate(site.kvHeadOfQueryHead))
+    if (site.kvHeads == 0 || site.heads % site.kvHeads != 0 || kvHead != int(head / (site.heads / site.kvHeads)))
+      return "query heads do not map to KV heads by h / (heads / kv heads)";
+  for (unsigned state : {site.keyState, site.valueState})
+    if (!model.states[state].newRows)
+      return "the new rows of state '" + model.states[state].name + "' are not a value of the graph";
+  return {};
+}
+
+static LayerReport layerReport(const AttentionSite &site, const RaisedModel &model, const AttentionOrigins &origins) {
+  LayerReport layer;
+  layer.node = site.node;
+  layer.idiom = site.idiom;
+  if (auto origin = site.softmax ? origins.find(site.softmax) : origins.end(); origin != origins.end())
+    layer.idiom = origin->second.str();
+  layer.positions = site.positions;
+  layer.maskKind = maskName(site.mask).str();
+  layer.window = site.mask == MaskKind::Window ? site.maskSize : 0;
+  layer.chunk = site.mask == MaskKind::Chunked ? site.maskSize : 0;
+  layer.alibi = site.biasKind == BiasKind::Alibi;
+  layer.sinks = site.hasSinks;
+  layer.softcap = site.softcap;
+  layer.scale = site.scale;
+  layer.heads = site.heads;
+  layer.kvHeads = site.kvHeads;
+  layer.keyDim = site.keyDim;
+  layer.valueDim = site.valueDim;
+  if (site.keyState < model.states.size() && site.valueState < model.states.size()) {
+    layer.keyState = model.states[site.keyState].name;
+    layer.valueState = model.states[site.valueState].name;
+  }
+  layer.reason = site.reason;
+  return layer;
+}
+
+static void describe(const RaisedModel &model, const AttentionOrigins &origins, onnx::EntryOp entry, func::FuncOp source, RaiseReport &report) {
+  for (BlockArgument argument : source.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    std::string type;
+    llvm::raw_string_ostream(type) << argument.getType();
+    StringRef name = index < entry.getInputs().size() ? cast<StringAttr>(entry.getInputs()[index]).getValue() : StringRef();
+    InputRole role = index < model.inputRoles.size() ? model.inputRoles[index] : InputRole::Unknown;
+    report.inputs.push_back({name.str(), type, stringifyInputRole(role).str()});
+  }
+  report.assumptions = model.assumptions;
+  llvm::append_range(report.assumptions, model.flags);
+  report.maxPositions = model.maxPositions > 0 ? model.maxPositions : -1;
+  for (const AttentionSite &site : model.sites) {
+    LayerReport layer = layerReport(site, model, origins);
+    if (layer.reason.empty())
+      layer.reason = unsupported(site, model);
+    if (!layer.reason.empty() && site.reason.empty())
+      report.reasons.push_back("node '" + site.node + "': " + layer.reason);
+    report.layers.push_back(std::move(layer));
+  }
+  llvm::append_range(report.reasons, model.reasons);
+  if (model.oneTokenOnly)
+    report.reasons.push_back("the cached branch of the graph is right for calls of one token only");
+  if (report.reasons.empty() && report.layers.empty())
+    report.reasons.push_back("no attention with KV state was found");
+}
+
+LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseReport &report) {
+  auto source = module.lookupSymbol<func::FuncOp>("main");
+  auto entries = module.getOps<onnx::EntryOp>();
+  if (!source || entries.empty())
+    return module.emitError() << "expected an imported model with @main and onnx.entry";
+  onnx::EntryOp entry = *entries.begin();
+  AnalysisOptions analysis;
+  for (StringRef text : options.inputRoles) {
+    auto [name, roleText] = text.rsplit('=');
+    std::optional<InputRole> role = parseInputRole(roleText);
+    if (!role)
+      return module.emitError() << "expected NAME=ROLE with a known role, but got '" << text << "'";
+    if (!llvm::any_of(entry.getInputs(), [name = name](Attribute a) { return cast<StringAttr>(a).getValue() == name; }))
+      return module.emitError() << "expected the name of an input, but got '" << name << "'";
+    analysis.inputRoles[name] = *role;
+  }
+
+  // Everything happens on a copy in a module of its own, so that a refusal leaves no trace.
+  OwningOpRef<ModuleOp> work(cast<ModuleOp>(module->clone()));
+  auto copy = work->lookupSymbol<func::FuncOp>("main");
+  AttentionOrigins origins;
+  std::string why;
+  if (failed(decomposeAttention(copy, origins, why))) {
+    report.reasons.push_back(why);
+    return success();
+  }
+  FailureOr<RaisedModel> model = analyzeModel(copy, analysis);
+  if (failed(model))
+    return failure();
+  describe(*model, origins, entry, source, report);
+  if (!report.reasons.empty())
+    return success();
+  StepBuilder builder(copy, *model);
+  func::FuncOp step = builder.build();
+  if (!step) {
+    report.reasons.push_back(builder.reason().str());
+    for (LayerReport &layer : report.layers)
+      layer.reason = builder.reason().str();
+    return success();
+  }
+  report.raised = true;
+  report.tokenLimit = builder.tokenLimit() > 0 ? builder.tokenLimit() : cast<ShapedType>(step.getResultTypes()[0]).getDimSize(1);
+
+  OpBuilder insert(source);
+  step->remove();
+  insert.insert(step);
+  kv::EntryOp::create(insert, entry.getLoc(), "step", report.tokenLimit, report.maxPositions);
+  if (!options.keepSource) {
+    source.erase();
+    entry.erase();
+  }
+  return success();
+}
+
+namespace {
+struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
+  using RaiseAttentionPassBase::RaiseAttentionPassBase;
+  RaiseAttention(const RaiseOptions &options, std::shared_ptr<RaiseReport> report) : options(options), report(std::move(report)) {}
+  RaiseAttention(const RaiseAttention &other) : RaiseAttentionPassBase(other), options(other.options), report(other.report) {}
+
+  void runOnOperation() override {
+    RaiseOptions used = options;
+    used.inputRoles.insert(used.inputRoles.end(), inputRoles.begin(), inputRoles.end());
+    RaiseReport local;
+    RaiseReport &result = report ? *report : local;
+    if (failed(raiseModel(getOperation(), used, result)))
+      return signalPassFailure();
+    if (result.raised) {
+      for (const LayerReport &layer : result.layers)
+        remark::passed(getOperation().getLoc(), remark::RemarkOpts::name("raised").category("kv"))
+            << "attention '" << layer.node << "' is raised: " << layer.maskKind;
+      return;
+    }
+    for (const std::string &reason : result.reasons)
+      getOperation().emitError() << "not raised: " << reason;
+    signalPassFailure();
+  }
+
+  RaiseOptions options;
+  std::shared_ptr<RaiseReport> report;
+};
+} // namespace
+
+std::unique_ptr<Pass> createRaiseAttentionPass(const RaiseOptions &options, std::shared_ptr<RaiseReport> report) {
+  return std::make_unique<RaiseAttention>(options, std::move(report));
+}
+
+} // namespace quire

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Decides how each value of an analysed decoder comes to be in the ragged step, and proves that it may.
+#include "lib/Conversion/ONNXToKV/StepBuilder.h"
+
+#include "dialects/ONNX/ONNXDialect.h"
+
+using namespace mlir;
+
+namespace quire {
+
+/// Integer vectors with more elements are not spelt out.
+static constexpr int64_t largestSpelt = 4096;
+
+StepBuilder::StepBuilder(func::FuncOp source, const RaisedModel &model)
+    : source(source), model(model), exprs(model.context()), builder(source.getContext()) {
+  for (const AttentionSite &site : model.sites)
+    siteOfResult[site.result.value] = &site;
+}
+
+bool StepBuilder::fail(Location loc, const Twine &why) {
+  if (failureReason.empty()) {
+    llvm::raw_string_ostream os(failureReason);
+    if (auto name = loc->findInstanceOf<NameLoc>())
+      os << "node '" << name.getName().getValue() << "': ";
+    os << why;
+  }
+  return false;
+}
+
+bool StepBuilder::fail(Operation *op, const Twine &why) { return fail(op->getLoc(), op->getName().getStringRef() + ": " + why); }
+
+/// The type a value has in the step: constants stay, the tokens of the call become `?`. None if an extent is neither.
+std::optional<RankedTensorType> StepBuilder::stepType(Value value) {
+  const SymbolicTensor *tensor = model.elementOf(value);
+  auto shaped = dyn_cast<ShapedType>(value.getType());
+  if (!tensor || !shaped)
+    return std::nullopt;
+  SmallVector<int64_t> shape;
+  for (Expr extent : tensor->extents) {
+    switch (model.extentKind(extent)) {
+    case ExtentKind::Constant:
+      shape.push_back(*exprs.constInt(extent));
+      break;
+    case ExtentKind::Batch:
+      shape.push_back(1);
+      break;
+    case ExtentKind::Length:
+      shape.push_back(ShapedType::kDynamic);
+      break;
+    default:
+      return std::nullopt;
+    }
+  }
+  if (llvm::count(shape, ShapedType::kDynamic) > 1)
+    return std::nullopt;
+  return RankedTensorType::get(shape, shaped.getElementType());
+}
+
+/// The elements of a small integer or boolean tensor that is the same in every call.
+std::optional<SmallVector<int64_t>> StepBuilder::constantElements(Value value) {
+  const SymbolicTensor *tensor = model.elementOf(value);
+  if (!tensor || tensor->type == ElementType::Float)
+    return std::nullopt;
+  SmallVector<int64_t> extents;
+  int64_t count = 1;
+  for (Expr extent : tensor->extents) {
+    std::optional<int64_t> size = exprs.constInt(extent);
+    if (!size && model.extentKind(extent) == ExtentKind::Batch)
+      size = 1;
+    if (!size || *size > largestSpelt || count * *size > largestSpelt)
+      return std::nullopt;
+    extents.push_back(*size);
+    count *= *size;
+  }
+  SmallVector<int64_t> elements;
+  for (int64_t flat = 0; flat < count; ++flat) {
+    SmallVector<Expr> index(extents.size());
+    int64_t rest = flat;
+    for (int axis = int(extents.size()) - 1; axis >= 0; --axis) {
+      index[axis] = exprs.num(rest % extents[axis]);
+      rest /= extents[axis];
+    }
+    Expr element = elementAt(exprs, *tensor, index);
+    element = exprs.subst(element, exprs.B(), exprs.num(1));
+    if (element->is(ExprKind::Bool)) {
+      elements.push_back(element == exprs.boolean(true));
+      continue;
+    }
+    std::optional<int64_t> number = exprs.constInt(element);
+    if (!number)
+      return std::nullopt;
+    elements.push_back(*number);
+  }
+  return elements;
+}
+
+bool StepBuilder::plan(Value root) {
+  SmallVector<Value> worklist{root};
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (plans.count(value))
+      continue;
+    Plan result;
+    if (!planValue(value, result))
+      return false;
+    worklist.append(result.needs.begin(), result.needs.end());
+    plans[value] = std::move(result);
+  }
+  return true;
+}
+
+bool StepBuilder::planValue(Value value, Plan &plan) {
+  if (auto found = siteOfResult.find(value); found != siteOfResult.end()) {
+    const AttentionSite &site = *found->second;
+    plan = {Source::Attention, {site.query.value, model.states[site.keyState].newRows.value, model.states[site.valueState].newRows.value}, &site};
+    return true;
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument && model.inputRoles[argument.getArgNumber()] == InputRole::InputIds) {
+    plan.source = Source::Ids;
+    return true;
+  }
+  if (isa<NoneType>(value.getType())) {
+    plan.source = Source::Clone;
+    return true;
+  }
+  Operation *op = value.getDefiningOp();
+  if (op && isa<onnx::ConstantOp, onnx::WeightOp>(op)) {
+    plan.source = Source::Clone;
+    return true;
+  }
+  if (constantElements(value) || model.asIntegerOfPosition(value)) {
+    plan.source = Source::Integer;
+    return true;
+  }
+  if (argument)
+    return fail(source.getLoc(), "input " + Twine(argument.getArgNumber()) + " (" + stringifyInputRole(model.inputRoles[argument.getArgNumber()]) +
+                                     ") reaches the data of rows and is no function of the position");
+  if (isa<onnx::GatherOp>(op))
+    return planGather(op, value, plan);
+  if (isa<onnx::SliceOp>(op))
+    return planSlice(op, value, plan);
+  return planClone(op, value, plan);
+}
+
+/// True if `result` is `data` with its token axis reduced to the last token.
+bool StepBuilder::selectsLastRow(Operation *op, Value data, Value result) {
+  const SymbolicTensor *from = model.elementOf(data), *to = model.elementOf(result);
+  int axis = model.tokenAxis(data);
+  if (!from || !to || axis < 0 || model.tokenAxis(result) >= 0)
+    return false;
+  SmallVector<Expr> index;
+  unsigned kept = 0;
+  bool keepsAxis = to->rank() == from->rank();
+  for (unsigned a = 0; a < from->rank(); ++a) {
+    if (int(a) == axis) {
+      index.push_back(exprs.sub(exprs.L(), exprs.num(1)));
+      kept += keepsAxis;
+    } else {
+      if (kept >= to->rank())
+        return false;
+      index.push_back(genericIndex(exprs, kept, to->extents[kept]));
+      ++kept;
+    }
+  }
+  return kept == to->rank() && elementAt(exprs, *from, index) == to->element;
+}
+
+/// A slice from 0 of a table can be left out when only rows inside of the slice are taken from it.
+Value StepBuilder::withoutPrefixSlices(Value table, unsigned axis) {
+  while (auto slice = table.getDefiningOp<onnx::SliceOp>()) {
+    const SymbolicTensor *from = model.elementOf(slice.getData()), *to = model.elementOf(table);
+    if (!from || !to || from->rank() != to->rank() || !model.elementOf(slice.getData()))
+      break;
+    SmallVector<Expr> index = genericIndices(exprs, to->extents);
+    bool others = true;
+    for (unsigned a = 0; a < to->rank(); ++a)
+      others &= a == axis || from->extents[a] == to->extents[a];
+    if (!others || elementAt(exprs, *from, index) != to->element)
+      break;
+    table = slice.getData();
+  }
+  return table;
+}
+
+bool StepBuilder::planGather(Operation *op, Value value, Plan &plan) {
+  auto gather = cast<onnx::GatherOp>(op);
+  if (selectsLastRow(op, gather.getData(), value)) {
+    plan = {Source::LastRow, {gather.getData()}};
+    return true;
+  }
+  if (!planClone(op, value, plan))
+    return false;
+  const SymbolicTensor *data = model.elementOf(gather.getData());
+  if (data) {
+    int64_t axis = gather.getAxis() < 0 ? gather.getAxis() + int64_t(data->rank()) : gather.getAxis();
+    plan.needs[0] = withoutPrefixSlices(gather.getData(), axis);
+  }
+  return true;
+}
+
+bool StepBuilder::planSlice(Operation *op, Value value, Plan &plan) {
+  auto slice = cast<onnx::SliceOp>(op);
+  const SymbolicTensor *from = model.elementOf(slice.getData()), *to = model.elementOf(value);
+  if (!from || !to)
+    return fail(op, "has no meaning in the analysis");
+  if (from->extents == to->extents && from->element == to->element) {
+    plan = {Source::SameAs, {slice.getData()}};
+    return true;
+  }
+  if (selectsLastRow(op, slice.getData(), value)) {
+    plan = {Source::LastRow, {slice.getData()}};
+    return true;
+  }
+  int axis = model.tokenAxis(value);
+  if (axis >= 0 && model.tokenAxis(slice.getData()) < 0)
+    if (std::optional<int64_t> offset = model.sliceFromPosition(op, axis)) {
+      plan = {Source::RowsOfTable, {slice.getData()}};
+      plan.offset = *offset;
+      plan.axis = axis;
+      for (unsigned a = 0; a < to->rank(); ++a)
+        if (int(a) != axis && from->extents[a] != to->extents[a])
+          return fail(op, "not implemented: a slice by position that cuts another axis too");
+      return true;
+    }
+  if (!planClone(op, value, plan))
+    return false;
+  plan.needs = {slice.getData()};
+  return true;
+}
+
+/// The op can be emitted again on the rows of the step.
+bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
+  std::string why;
+  if (op->getNumRegions() != 0)
+    return fail(op, "not implemented: operators with subgraphs on the way to a row");
+  if (!stepType(value))
+    return fail(op, "a row needs a value whose extents are not those of the tokens of the call");
+  if (!model.isTokenWise(value, &why))
+    return fail(op, why.empty() ? "not a function of the token and its position" : why);
+  plan.source = Source::Clone;
+  plan.needs.assign(op->operand_begin(), op->operand_end());
+  if (isa<onnx::ReshapeOp, onnx::ExpandOp, onnx::SqueezeOp, onnx::UnsqueezeOp, onnx::FlattenOp, onnx::SliceOp>(op))
+    plan.needs.truncate(1); // where the data goes is said by the type
+  else if (isa<onnx::SplitOp, onnx::TileOp>(op))
+    plan.needs.truncate(1);
+  return true;
+}
+
+const ModelOutput *StepBuilder::logitsOutput() {
+  const ModelOutput *found = nullptr;
+  for (const ModelOutput &output : model.outputs) {
+    if (output.kind != OutputKind::TokenWise && output.kind != OutputKind::LastToken)
+      continue;
+    auto type = dyn_cast<ShapedType>(output.value.value.getType());
+    if (!type || !isa<FloatType>(type.getElementType()))
+      continue;
+    if (found) {
+      fail(source.getLoc(), "expected one output of logits, but got several outputs of rows");
+      return nullptr;
+    }
+    found = &output;
+  }
+  if (!found)
+    fail(source.getLoc(), "expected an output of logits, but got none");
+  return found;
+}
+
+int64_t StepBuilder::tokenLimit() const {
+  int64_t limit = -1;
+  for (BlockArgument argument : source.getArguments()) {
+    if (model.inputRoles[argument.getArgNumber()] != InputRole::InputIds)
+      continue;
+    SmallVector<Value> worklist{argument};
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      for (OpOperand &use : value.getUses()) {
+        if (auto gather = dyn_cast<onnx::GatherOp>(use.getOwner()); gather && use.getOperandNumber() == 1) {
+          const SymbolicTensor *table = model.elementOf(gather.getData());
+          if (!table || table->rank() == 0)
+            continue;
+          unsigned axis = gather.getAxis() < 0 ? gather.getAxis() + table->rank() : gather.getAxis();
+          if (std::optional<int64_t> rows = model.context().constInt(table->extents[axis]))
+            limit = limit < 0 ? *rows : std::min(limit, *rows);
+        } else if (isa<onnx::CastOp, onnx::IdentityOp, onnx::ReshapeOp, onnx::SqueezeOp, onnx::UnsqueezeOp>(use.getOwner())) {
+          worklist.push_back(use.getOwner()->getResult(0));
+        }
+      }
+    }
+  }
+  return limit;
+}
+
+} // namespace quire
