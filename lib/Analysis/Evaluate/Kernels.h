@@ -103,7 +103,7 @@ Result range(const Tensor &start, const Tensor &limit, const Tensor &delta);
 Result trilu(const Tensor &x, int64_t k, bool upper);
 Result eyeLike(const Tensor &x, std::optional<ElementKind> kind, int64_t k);
 Result depthToSpace(const Tensor &x, int64_t block, bool columnRowDepth);
-Result spaceToDepth(const Tensor &x, int64_t block);
+Result spaceToDepth(const Tensor &x, int64_t block, bool columnRowDepth);
 Result reverseSequence(const Tensor &x, Ints lengths, int64_t batchAxis, int64_t timeAxis);
 
 //===--- Indexing (KernelsIndex.cpp) ------------------------------------------------------------------------------===//
@@ -157,7 +157,7 @@ Results skipLayerNormalization(const Tensor &x, const Tensor &skip, const Tensor
 /// out, mask index, embedding sum.
 Results embedLayerNormalization(const Tensor &ids, Operand segments, const Tensor &words, const Tensor &positionTable,
                                 Operand segmentTable, const Tensor &gamma, const Tensor &beta, Operand mask,
-                                Operand positions, double epsilon, bool maskIndexType);
+                                Operand positions, double epsilon);
 Result groupNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, int64_t groups, double epsilon);
 Result instanceNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, double epsilon);
 Result batchNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &mean, const Tensor &variance,

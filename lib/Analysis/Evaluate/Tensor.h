@@ -107,6 +107,7 @@ using Results = llvm::Expected<Tensors>;
 template <typename T> class Numbers {
 public:
   explicit Numbers(const Tensor &tensor);
+  Numbers(Numbers &&) = default;
   llvm::ArrayRef<T> all() const { return values; }
   const T *data() const { return values.data(); }
   T operator[](int64_t index) const { return values[index]; }
