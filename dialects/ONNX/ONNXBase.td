@@ -81,7 +81,8 @@ def ONNX_OptionalType : ONNX_Type<"Optional", "opt"> {
 def ONNX_Value : AnyTypeOf<[AnyTensor, ONNX_SequenceType, ONNX_OptionalType], "tensor, sequence or optional">;
 
 // What an optional operand or result may be.
-def ONNX_Optional : AnyTypeOf<[ONNX_Value, NoneType], "tensor, sequence, optional or none">;
+class ONNX_OptionalValue : AnyTypeOf<[ONNX_Value, NoneType], "tensor, sequence, optional or none">;
+def ONNX_Optional : ONNX_OptionalValue;
 
 //===-- Attribute kinds ---------------------------------------------------------------------------------------===//
 
@@ -111,21 +112,49 @@ def ONNX_OpInterface : OpInterface<"ONNXOpInterface"> {
                     "::llvm::StringRef", "getOnnxName">,
     InterfaceMethod<"The operator's domain; empty for the standard one.", "::llvm::StringRef", "getOnnxDomain">,
     InterfaceMethod<"The version of the operator set in which the operator got its present form.",
-                    "int64_t", "getSinceVersion">
+                    "int64_t", "getSinceVersion">,
+    StaticInterfaceMethod<"Names of operands, attributes, subgraphs and results; the words are defined at `ONNX_Signature`.",
+                          "::llvm::StringRef", "getSignature">
   ];
 }
 
 //===-- Base classes ------------------------------------------------------------------------------------------===//
 
+// What an operator takes and gives, one word each: `r:name` required, `o:name` optional, `v:name` variadic operand or
+// result, `a:name:storage` attribute (`A:` where the file must give it), `g:name` subgraph; `|` before the results.
+class ONNX_ValueWord<Constraint value, string name> {
+  string text = !if(!isa<Variadic>(value), "v:", !if(!isa<ONNX_OptionalValue>(value), "o:", "r:")) # name;
+}
+
+class ONNX_AttributeWord<Attr attribute, string name> {
+  bit required = !not(!or(!isa<OptionalAttr>(attribute), !isa<DefaultValuedAttr>(attribute)));
+  string text = !if(required, "A:", "a:") # name # ":" # !subst(" ", "", !subst("::mlir::", "", attribute.storageType));
+}
+
+class ONNX_ArgumentWord<Constraint argument, string name> {
+  string text = !if(!isa<Attr>(argument), ONNX_AttributeWord<!cast<Attr>(argument), name>.text,
+                    ONNX_ValueWord<argument, name>.text);
+}
+
+class ONNX_Signature<dag arguments, dag results, dag regions> {
+  list<string> ins = !foreach(i, !range(!size(arguments)),
+    ONNX_ArgumentWord<!getdagarg<Constraint>(arguments, i), !getdagname(arguments, i)>.text);
+  list<string> outs = !foreach(i, !range(!size(results)),
+    ONNX_ValueWord<!getdagarg<Constraint>(results, i), !getdagname(results, i)>.text);
+  list<string> graphs = !foreach(i, !range(!size(regions)), "g:" # !getdagname(regions, i));
+  string text = !interleave(!listconcat(ins, graphs, ["|"], outs), " ");
+}
+
 class ONNX_OperatorOp<string mnemonic, string onnxName, string onnxDomain, int sinceVersion, list<Trait> traits>
     : Op<ONNX_Dialect, mnemonic, !listconcat(traits, [ONNX_OpInterface])> {
-  // Names the operator; the class declaration holds nothing else, so that an operator can add its own.
-  defvar identity = [{
+  let extraClassDeclaration = [{
     static ::llvm::StringRef getOnnxName() { return "}] # onnxName # [{"; }
     static ::llvm::StringRef getOnnxDomain() { return "}] # onnxDomain # [{"; }
     static int64_t getSinceVersion() { return }] # sinceVersion # [{; }
+    static ::llvm::StringRef getSignature() {
+      return "}] # ONNX_Signature<arguments, results, regions>.text # [{";
+    }
   }];
-  let extraClassDeclaration = identity;
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

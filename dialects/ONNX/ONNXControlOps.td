@@ -103,6 +103,7 @@ def ONNX_CustomOp : Op<ONNX_Dialect, "custom", [ONNX_OpInterface]> {
   let extraClassDeclaration = [{
     ::llvm::StringRef getOnnxName() { return getOpType(); }
     ::llvm::StringRef getOnnxDomain() { return getDomain(); }
+    static ::llvm::StringRef getSignature() { return "v:inputs | v:outputs"; }
   }];
   let hasVerifier = 1;
 }
