@@ -3,7 +3,7 @@
 #include "lib/Conversion/ONNXToKV/RaiseAttention.h"
 
 #include "dialects/KV/KVDialect.h"
-#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/ONNX/ONNXOps.h"
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 #include "lib/Transforms/ONNX/DecomposeAttention.h"
 

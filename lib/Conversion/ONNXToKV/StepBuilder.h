@@ -22,7 +22,7 @@ public:
   mlir::func::FuncOp build();
   llvm::StringRef reason() const { return failureReason; }
   /// Token ids are in [0, tokenLimit()).
-  int64_t tokenLimit() const;
+  int64_t tokenLimit();
 
 private:
   /// How a value of the source comes to be in the step.

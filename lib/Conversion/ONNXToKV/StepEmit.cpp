@@ -2,7 +2,7 @@
 // Emits the planned values of a ragged step.
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 
-#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/ONNX/ONNXOps.h"
 
 using namespace mlir;
 
@@ -469,7 +469,8 @@ func::FuncOp StepBuilder::build() {
   auto idsType = RankedTensorType::get({1, ShapedType::kDynamic}, i64);
   SmallVector<Type> inputs{idsType, kv::BatchType::get(builder.getContext())};
   for (auto &[pair, state] : states) {
-    const AttentionSite &site = *llvm::find_if(model.sites, [&](const AttentionSite &s) { return s.keyState == pair.first && s.valueState == pair.second; });
+    auto reads = [keys = pair.first](const AttentionSite &s) { return s.keyState == keys; };
+    const AttentionSite &site = *llvm::find_if(model.sites, reads);
     Type element = cast<ShapedType>(model.states[pair.first].input.getType()).getElementType();
     if (!isa<FloatType>(element)) {
       fail(source.getLoc(), "not implemented: a cache of quantised rows");

@@ -2,7 +2,7 @@
 // Decides how each value of an analysed decoder comes to be in the ragged step, and proves that it may.
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 
-#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/ONNX/ONNXOps.h"
 
 using namespace mlir;
 
@@ -266,7 +266,7 @@ const ModelOutput *StepBuilder::logitsOutput() {
   return found;
 }
 
-int64_t StepBuilder::tokenLimit() const {
+int64_t StepBuilder::tokenLimit() {
   int64_t limit = -1;
   for (BlockArgument argument : source.getArguments()) {
     if (model.inputRoles[argument.getArgNumber()] != InputRole::InputIds)

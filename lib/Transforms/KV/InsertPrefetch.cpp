@@ -21,7 +21,7 @@ Value enteringState(Value state) {
   return state;
 }
 
-struct InsertPrefetch : impl::InsertPrefetchPassBase<InsertPrefetch> {
+struct InsertPrefetch : quire::kv::impl::InsertPrefetchPassBase<InsertPrefetch> {
   using InsertPrefetchPassBase::InsertPrefetchPassBase;
 
   void runOnOperation() override {

@@ -55,7 +55,7 @@ void moveSelectsUp(ModuleOp module) {
   }
 }
 
-struct Paginate : impl::PaginatePassBase<Paginate> {
+struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
   using PaginatePassBase::PaginatePassBase;
 
   void runOnOperation() override {

@@ -68,7 +68,7 @@ LogicalResult verifyAppends(Value state) {
   return success();
 }
 
-struct KVVerifyLinear : impl::KVVerifyLinearPassBase<KVVerifyLinear> {
+struct KVVerifyLinear : quire::kv::impl::KVVerifyLinearPassBase<KVVerifyLinear> {
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([](Operation *op) {
       for (Value value : op->getResults())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // States what may no longer occur after paginate.
 #include "dialects/KV/KVDialect.h"
-#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/ONNX/ONNXOps.h"
 #include "lib/Transforms/KV/Passes.h"
 
 namespace quire::kv {
@@ -32,7 +32,7 @@ LogicalResult verifyOp(Operation *op) {
   return success();
 }
 
-struct VerifyPaged : impl::VerifyPagedPassBase<VerifyPaged> {
+struct VerifyPaged : quire::kv::impl::VerifyPagedPassBase<VerifyPaged> {
   void runOnOperation() override {
     bool bad = getOperation()
                    .walk([](func::FuncOp func) {

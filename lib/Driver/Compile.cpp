@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One compilation, from an ONNX file to a model folder.
+#include "lib/Driver/Compile.h"
+
+#include "lib/Driver/Artefact.h"
+#include "lib/Driver/Certificate.h"
+#include "lib/Driver/FileOutput.h"
+#include "lib/Driver/Inspect.h"
+#include "lib/Driver/Progress.h"
+#include "lib/Driver/Report.h"
+#include "lib/Import/Import.h"
+#include "lib/Target/CPU/ObjectEmission.h"
+#include "lib/Target/CPU/WeightsWriter.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+
+namespace quire {
+namespace {
+
+/// Prints diagnostics as `quirec: error: ...` with the node they are about, and keeps the first error.
+class Messages {
+public:
+  explicit Messages(MLIRContext &context) : handler(&context, [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {}
+  const std::string &firstError() const { return first; }
+  void hold(bool value) { held = value; }
+
+private:
+  LogicalResult handle(Diagnostic &diagnostic) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+      os << "node '" << name.getName().getValue() << "': ";
+    os << diagnostic.str();
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && first.empty())
+      first = text;
+    if (!held)
+      llvm::errs() << "quirec: " << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning: " : "")
+                   << text << "\n";
+    for (Diagnostic &note : diagnostic.getNotes())
+      if (!held)
+        llvm::errs() << "quirec: note: " << note.str() << "\n";
+    return success();
+  }
+
+  std::string first;
+  bool held = false;
+  ScopedDiagnosticHandler handler;
+};
+
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, MLIRContext &context) : options(options), context(context), messages(context) {}
+  ExitCode run();
+
+private:
+  ExitCode inspectOnly();
+  ExitCode printPhase();
+  ExitCode build();
+  ExitCode refuse();
+  ExitCode defect();
+  LogicalResult runPhases(ModuleOp module, Phase from, Phase to);
+  ExitCode afterFailure();
+  ExitCode bad(const llvm::Twine &why) {
+    llvm::errs() << "quirec: error: " << why << "\n";
+    return ExitCode::BadInput;
+  }
+  std::string folderFile(llvm::StringRef folder, llvm::StringRef name) {
+    llvm::SmallString<256> path(folder);
+    llvm::sys::path::append(path, name);
+    return path.str().str();
+  }
+
+  const CompileOptions &options;
+  MLIRContext &context;
+  Messages messages;
+  Progress progress;
+  OwningOpRef<ModuleOp> module;
+  std::shared_ptr<RaiseReport> raise = std::make_shared<RaiseReport>();
+  Report report;
+  cpu::CpuTarget target;
+};
+
+LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
+  PipelineOptions pipeline;
+  pipeline.from = from;
+  pipeline.to = to;
+  pipeline.blockTokens = options.blockTokens;
+  pipeline.prefetchDistance = options.prefetchDistance;
+  pipeline.target = target;
+  pipeline.raise.inputRoles = options.inputRoles;
+  pipeline.report = raise;
+  PassManager pm(&context);
+  if (failed(applyPassManagerCLOptions(pm)))
+    return failure();
+  applyDefaultTimingPassManagerCLOptions(pm);
+  buildPipeline(pm, pipeline);
+  return pm.run(module);
+}
+
+/// The model was not taken: the report says why, nothing else is written.
+ExitCode Compilation::refuse() {
+  report.raise = *raise;
+  if (!options.quiet)
+    printTable(report, llvm::errs());
+  std::string error;
+  if (!options.reportPath.empty() && !writeReport(report, options.reportPath, error))
+    return bad(error);
+  return ExitCode::Refused;
+}
+
+ExitCode Compilation::defect() {
+  llvm::errs() << "quirec: this is a defect of the compiler; --mlir-pass-pipeline-crash-reproducer=FILE writes what is needed to look into it\n";
+  return ExitCode::Defect;
+}
+
+/// What a failed pipeline means: refused when it was not proved or is not implemented, else a defect.
+ExitCode Compilation::afterFailure() {
+  if (!raise->raised && !raise->reasons.empty())
+    return refuse();
+  if (llvm::StringRef(messages.firstError()).contains("not implemented")) {
+    report.reason = messages.firstError();
+    return refuse();
+  }
+  if (!raise->raised && llvm::StringRef(messages.firstError()).contains("expected"))
+    return ExitCode::BadInput;
+  return defect();
+}
+
+ExitCode Compilation::inspectOnly() {
+  RaiseOptions raiseOptions;
+  raiseOptions.inputRoles = options.inputRoles;
+  OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*module)->clone()));
+  if (failed(raiseModel(*copy, raiseOptions, *raise)))
+    return ExitCode::BadInput;
+  report.raise = *raise;
+  inspect(*module, report, options.json, llvm::outs());
+  return ExitCode::Done;
+}
+
+ExitCode Compilation::printPhase() {
+  if (*options.compileTo != Phase::Import && failed(runPhases(*module, Phase::Import, std::min(*options.compileTo, Phase::Target))))
+    return afterFailure();
+  OpPrintingFlags flags;
+  module->print(llvm::outs(), flags);
+  llvm::outs() << "\n";
+  return ExitCode::Done;
+}
+
+ExitCode Compilation::build() {
+  std::string error;
+  PendingFolder folder;
+  progress.step("raising");
+  if (failed(runPhases(*module, Phase::Import, Phase::Paged)))
+    return afterFailure();
+  progress.step("lowering");
+  if (failed(runPhases(*module, Phase::Paged, Phase::Buffer)))
+    return afterFailure();
+  if (!folder.create(options.output, error))
+    return bad(error);
+  OwningOpRef<ModuleOp> weights(cast<ModuleOp>((*module)->clone()));
+  if (failed(runPhases(*module, Phase::Buffer, Phase::Target)))
+    return afterFailure();
+  std::optional<ModelFacts> facts = modelFacts(*weights);
+  if (!facts)
+    return defect();
+  report.blockTokens = facts->blockTokens;
+  report.blockBytes = facts->blockBytes;
+  report.raise = *raise;
+  progress.step("generating code");
+  if (failed(cpu::emitSharedObject(*module, target, folderFile(folder.path(), "model.so"), options.verbose)))
+    return defect();
+  progress.step("packing weights");
+  llvm::StringRef modelFolder = llvm::sys::path::parent_path(options.input);
+  if (failed(cpu::writeWeights(*weights, modelFolder.empty() ? "." : modelFolder, folderFile(folder.path(), "weights.bin"))))
+    return ExitCode::BadInput;
+  auto finish = [&]() { return writeReport(report, folderFile(folder.path(), "report.json"), error) && writeManifest(folder.path(), *facts, target, error); };
+  if (!finish())
+    return bad(error);
+  if (options.verify) {
+    progress.step("verifying");
+    Certificate certificate = certify(options, folder.path().str());
+    report.certificate = certificate.document;
+    if (!certificate.holds) {
+      report.reason = certificate.reason;
+      return refuse();
+    }
+    if (!finish())
+      return bad(error);
+  }
+  if (!options.reportPath.empty() && !writeReport(report, options.reportPath, error))
+    return bad(error);
+  if (!folder.commit(error))
+    return bad(error);
+  progress.clear();
+  if (!options.quiet)
+    printTable(report, llvm::errs());
+  return ExitCode::Done;
+}
+
+ExitCode Compilation::run() {
+  report.model = llvm::sys::path::filename(options.input).str();
+  target = cpu::CpuTarget::named(options.mcpu, {options.mattr.begin(), options.mattr.end()});
+  progress.step("reading");
+  FailureOr<OwningOpRef<ModuleOp>> imported = importOnnx(options.input, context);
+  if (failed(imported))
+    return ExitCode::BadInput;
+  module = std::move(*imported);
+  if (options.inspect)
+    return inspectOnly();
+  if (options.compileTo)
+    return printPhase();
+  return build();
+}
+
+} // namespace
+
+ExitCode compile(const CompileOptions &options) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  return Compilation(options, context).run();
+}
+
+} // namespace quire

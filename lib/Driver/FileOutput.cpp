@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Files and folders that appear whole or not at all.
+#include "lib/Driver/FileOutput.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+
+namespace quire {
+
+static std::string temporaryName(llvm::StringRef path) {
+  while (path.size() > 1 && llvm::sys::path::is_separator(path.back()))
+    path = path.drop_back();
+  return (path + ".tmp" + llvm::Twine(llvm::sys::Process::getProcessId())).str();
+}
+
+bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::string temporary = temporaryName(path);
+  std::error_code code;
+  llvm::sys::RemoveFileOnSignal(temporary);
+  {
+    llvm::raw_fd_ostream os(temporary, code);
+    if (!code) {
+      write(os);
+      os.close();
+      code = os.error();
+      os.clear_error();
+    }
+  }
+  if (!code)
+    code = llvm::sys::fs::rename(temporary, path);
+  if (code)
+    llvm::sys::fs::remove(temporary);
+  llvm::sys::DontRemoveFileOnSignal(temporary);
+  if (code)
+    error = (path + ": " + code.message()).str();
+  return !code;
+}
+
+bool PendingFolder::create(llvm::StringRef path, std::string &error) {
+  wanted = path.str();
+  while (wanted.size() > 1 && llvm::sys::path::is_separator(wanted.back()))
+    wanted.pop_back();
+  llvm::SmallString<256> manifest(wanted);
+  llvm::sys::path::append(manifest, "manifest.json");
+  if (llvm::sys::fs::exists(wanted) && !llvm::sys::fs::exists(manifest)) {
+    error = wanted + ": exists and is not a model folder; it is left as it is";
+    wanted.clear();
+    return false;
+  }
+  temporary = temporaryName(wanted);
+  if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false)) {
+    error = temporary + ": " + code.message();
+    temporary.clear();
+    return false;
+  }
+  return true;
+}
+
+bool PendingFolder::commit(std::string &error) {
+  std::string old;
+  if (llvm::sys::fs::exists(wanted)) {
+    old = temporary + ".old";
+    if (std::error_code code = llvm::sys::fs::rename(wanted, old)) {
+      error = wanted + ": " + code.message();
+      return false;
+    }
+  }
+  if (std::error_code code = llvm::sys::fs::rename(temporary, wanted)) {
+    error = wanted + ": " + code.message();
+    if (!old.empty())
+      llvm::sys::fs::rename(old, wanted);
+    return false;
+  }
+  temporary.clear();
+  if (!old.empty())
+    llvm::sys::fs::remove_directories(old);
+  return true;
+}
+
+PendingFolder::~PendingFolder() {
+  if (!temporary.empty())
+    llvm::sys::fs::remove_directories(temporary);
+}
+
+} // namespace quire

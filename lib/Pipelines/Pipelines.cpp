@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The order of passes, phase by phase.
+#include "lib/Pipelines/Pipelines.h"
+
+#include "lib/Conversion/KVToKVRT/Passes.h"
+#include "lib/Conversion/ONNXToLinalg/Passes.h"
+#include "lib/Target/CPU/Passes.h"
+#include "lib/Transforms/Buffers/Passes.h"
+#include "lib/Transforms/KV/Passes.h"
+#include "lib/Transforms/ONNX/DecomposeAttention.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace quire {
+
+StringRef stringifyPhase(Phase phase) {
+  switch (phase) {
+  case Phase::Import:
+    return "import";
+  case Phase::Semantic:
+    return "semantic";
+  case Phase::Paged:
+    return "paged";
+  case Phase::Resource:
+    return "resource";
+  case Phase::Buffer:
+    return "buffer";
+  case Phase::Target:
+    return "target";
+  case Phase::Object:
+    return "object";
+  }
+  return {};
+}
+
+std::optional<Phase> parsePhase(StringRef text) {
+  for (Phase phase : {Phase::Import, Phase::Semantic, Phase::Paged, Phase::Resource, Phase::Buffer, Phase::Target, Phase::Object})
+    if (text == stringifyPhase(phase))
+      return phase;
+  return std::nullopt;
+}
+
+static void buildSemantic(OpPassManager &pm, const PipelineOptions &options) {
+  pm.addPass(createRaiseAttentionPass(options.raise, options.report));
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createSymbolDCEPass());
+  pm.addPass(kv::createKVVerifyLinearPass());
+}
+
+static void buildPaged(OpPassManager &pm, const PipelineOptions &options) {
+  kv::PaginatePassOptions paginate;
+  paginate.blockTokens = options.blockTokens;
+  pm.addPass(kv::createPaginatePass(paginate));
+  kv::InsertPrefetchPassOptions prefetch;
+  prefetch.distance = options.prefetchDistance;
+  pm.addNestedPass<func::FuncOp>(kv::createInsertPrefetchPass(prefetch));
+  pm.addPass(createCSEPass());
+  pm.addPass(kv::createKVVerifyLinearPass());
+  pm.addPass(kv::createVerifyPagedPass());
+}
+
+void buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  auto crosses = [&](Phase phase) { return options.from < phase && phase <= options.to; };
+  if (crosses(Phase::Semantic))
+    buildSemantic(pm, options);
+  if (crosses(Phase::Paged))
+    buildPaged(pm, options);
+  if (crosses(Phase::Resource))
+    buildResourcePipeline(pm, options.target);
+  if (crosses(Phase::Buffer))
+    buildBufferPipeline(pm);
+  if (crosses(Phase::Target))
+    cpu::buildCpuTargetPipeline(pm, options.target);
+}
+
+namespace {
+struct TextOptions : PassPipelineOptions<TextOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu"), llvm::cl::init("cpu")};
+  Option<std::string> from{*this, "compile-from", llvm::cl::desc("the phase of the input: import, semantic or paged"), llvm::cl::init("import")};
+  Option<std::string> to{*this, "compile-to", llvm::cl::desc("the phase to stop at"), llvm::cl::init("target")};
+  Option<int64_t> blockTokens{*this, "block-tokens", llvm::cl::desc("tokens of a block"), llvm::cl::init(16)};
+  Option<int64_t> prefetchDistance{*this, "prefetch-distance", llvm::cl::desc("layers that blocks are requested ahead"), llvm::cl::init(1)};
+  Option<std::string> cpu{*this, "mcpu", llvm::cl::desc("CPU to compile for; host: this one"), llvm::cl::init("host")};
+  ListOption<std::string> inputRoles{*this, "input-role", llvm::cl::desc("NAME=ROLE")};
+};
+
+void buildFromText(OpPassManager &pm, const TextOptions &text) {
+  PipelineOptions options;
+  std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
+  if (!from || !to || text.target != "cpu")
+    llvm::report_fatal_error("quire-pipeline: expected target=cpu and phases from import, semantic, paged, resource, buffer, target", false);
+  options.from = *from;
+  options.to = *to;
+  options.blockTokens = text.blockTokens;
+  options.prefetchDistance = text.prefetchDistance;
+  options.target = cpu::CpuTarget::named(text.cpu);
+  options.raise.inputRoles.assign(text.inputRoles.begin(), text.inputRoles.end());
+  buildPipeline(pm, options);
+}
+} // namespace
+
+void registerPassesAndPipelines() {
+  registerRaiseAttentionPass();
+  registerDecomposeAttentionPass();
+  kv::registerKVVerifyLinearPass();
+  kv::registerPaginatePass();
+  kv::registerInsertPrefetchPass();
+  kv::registerVerifyPagedPass();
+  registerKVToKVRTPasses();
+  registerONNXToLinalgPasses();
+  registerBuffersPasses();
+  cpu::registerCPUTargetPasses();
+  PassPipelineRegistration<TextOptions>("quire-pipeline", "the compilation between two phases, as quirec runs it", buildFromText);
+}
+
+} // namespace quire

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The compiler's command line.
+#include "lib/Driver/Compile.h"
+#include "quire/runtime.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("quirec options");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("MODEL.onnx"), cl::cat(category));
+static cl::opt<std::string> output("o", cl::desc("the model folder to write, such as model.quire"), cl::value_desc("folder"), cl::cat(category));
+static cl::opt<std::string> target("target", cl::desc("what to generate code for: cpu"), cl::init("cpu"), cl::cat(category));
+static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's name; host: this machine's"), cl::init("host"), cl::cat(category));
+static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
+static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two (16)"), cl::init(16), cl::cat(category));
+static cl::opt<int64_t> prefetchDistance("prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
+static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt"), cl::value_desc("NAME=ROLE"), cl::cat(category));
+static cl::opt<bool> inspect("inspect", cl::desc("describe the file: inputs by role, layers, operators; build nothing"), cl::cat(category));
+static cl::opt<bool> json("json", cl::desc("with --inspect: JSON"), cl::cat(category));
+static cl::opt<std::string> compileTo("compile-to", cl::desc("print the IR after a phase: import, semantic, paged, resource, buffer, target"), cl::value_desc("phase"), cl::cat(category));
+static cl::opt<std::string> reportPath("report", cl::desc("write what was found and decided, per layer, as JSON"), cl::value_desc("file"), cl::cat(category));
+static cl::opt<bool> verify("verify", cl::desc("run the original graph against the compiled model and keep the result as a certificate"), cl::cat(category));
+static cl::opt<uint64_t> verifySeed("verify-seed", cl::desc("seed of the certificate's batches (0)"), cl::init(0), cl::cat(category));
+static cl::opt<bool> verbose("v", cl::desc("echo the commands that are run"), cl::cat(category));
+static cl::opt<bool> quiet("quiet", cl::desc("no table on the terminal"), cl::cat(category));
+
+static const char overview[] =
+    "Quire: compiles an exported ONNX decoder into a model that serves ragged batches from paged KV blocks\n\n"
+    "  quirec model.onnx -o model.quire            compile; quire-run serves the result\n"
+    "  quirec model.onnx --inspect                 what is in the file\n"
+    "  quirec model.onnx --compile-to=paged        the IR after a phase\n"
+    "  quirec model.onnx -o m.quire --verify       compile, and compare with the original graph\n\n"
+    "Exit codes: 0 done, 1 bad usage or input, 3 refused (the report says why, nothing else is written), others are defects.\n";
+
+static int usage(const llvm::Twine &why) {
+  llvm::errs() << "quirec: error: " << why << "; see quirec --help\n";
+  return int(quire::ExitCode::BadInput);
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "quirec " << quire_runtime_version() << "\n"; });
+  std::string errors;
+  llvm::raw_string_ostream errorStream(errors);
+  if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {
+    llvm::errs() << errors;
+    return int(quire::ExitCode::BadInput);
+  }
+  if (input.empty())
+    return usage("expected an ONNX file");
+  if (target != "cpu")
+    return usage("not implemented: target '" + target + "'");
+  quire::CompileOptions options;
+  options.input = input;
+  options.output = output;
+  options.reportPath = reportPath;
+  options.mcpu = mcpu;
+  options.mattr.assign(mattr.begin(), mattr.end());
+  options.inputRoles.assign(inputRoles.begin(), inputRoles.end());
+  options.blockTokens = blockTokens;
+  options.prefetchDistance = prefetchDistance;
+  options.inspect = inspect;
+  options.json = json;
+  options.verify = verify;
+  options.verifySeed = verifySeed;
+  options.verbose = verbose;
+  options.quiet = quiet;
+  if (!compileTo.empty()) {
+    options.compileTo = quire::parsePhase(compileTo);
+    if (!options.compileTo || *options.compileTo == quire::Phase::Object)
+      return usage("expected --compile-to=import|semantic|paged|resource|buffer|target, but got '" + compileTo + "'");
+  }
+  if (blockTokens < 1 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
+    return usage("expected --block-tokens of a power of two up to 4096, but got " + llvm::Twine(blockTokens));
+  if (output.empty() && !options.compileTo && !inspect)
+    return usage("expected -o FOLDER, --inspect or --compile-to=PHASE");
+  return int(quire::compile(options));
+}
