@@ -3,7 +3,7 @@
 #ifndef QUIRE_LIB_DRIVER_CERTIFICATE_H
 #define QUIRE_LIB_DRIVER_CERTIFICATE_H
 
-#include "lib/Driver/Compile.h"
+#include "quire/Driver.h"
 
 #include "llvm/Support/JSON.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // One compilation, from an ONNX file to a model folder.
-#include "lib/Driver/Compile.h"
+#include "quire/Driver.h"
+#include "quire/Register.h"
 
 #include "lib/Driver/Artefact.h"
 #include "lib/Driver/Certificate.h"
@@ -9,6 +10,7 @@
 #include "lib/Driver/Progress.h"
 #include "lib/Driver/Report.h"
 #include "lib/Import/Import.h"
+#include "lib/Pipelines/Pipelines.h"
 #include "lib/Target/CPU/ObjectEmission.h"
 #include "lib/Target/CPU/WeightsWriter.h"
 
@@ -61,7 +63,7 @@ public:
 
 private:
   ExitCode inspectOnly();
-  ExitCode printPhase();
+  ExitCode printPhase(Phase phase);
   ExitCode build();
   ExitCode refuse();
   ExitCode defect();
@@ -144,8 +146,8 @@ ExitCode Compilation::inspectOnly() {
   return ExitCode::Done;
 }
 
-ExitCode Compilation::printPhase() {
-  if (*options.compileTo != Phase::Import && failed(runPhases(*module, Phase::Import, std::min(*options.compileTo, Phase::Target))))
+ExitCode Compilation::printPhase(Phase phase) {
+  if (failed(runPhases(*module, Phase::Import, phase)))
     return afterFailure();
   OpPrintingFlags flags;
   module->print(llvm::outs(), flags);
@@ -205,6 +207,9 @@ ExitCode Compilation::build() {
 }
 
 ExitCode Compilation::run() {
+  std::optional<Phase> phase = parsePhase(options.compileTo);
+  if (!options.compileTo.empty() && (!phase || *phase == Phase::Object))
+    return bad("expected --compile-to=import|semantic|paged|resource|buffer|target, but got '" + options.compileTo + "'");
   report.model = llvm::sys::path::filename(options.input).str();
   target = cpu::CpuTarget::named(options.mcpu, {options.mattr.begin(), options.mattr.end()});
   progress.step("reading");
@@ -214,8 +219,8 @@ ExitCode Compilation::run() {
   module = std::move(*imported);
   if (options.inspect)
     return inspectOnly();
-  if (options.compileTo)
-    return printPhase();
+  if (phase)
+    return printPhase(*phase);
   return build();
 }
 

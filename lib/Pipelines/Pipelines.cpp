@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The order of passes, phase by phase.
 #include "lib/Pipelines/Pipelines.h"
+#include "quire/Register.h"
 
+#include "lib/Conversion/KVRTToLLVM/KVRTToLLVM.h"
 #include "lib/Conversion/KVToKVRT/Passes.h"
 #include "lib/Conversion/ONNXToLinalg/Passes.h"
 #include "lib/Target/CPU/Passes.h"
@@ -106,7 +108,7 @@ void buildFromText(OpPassManager &pm, const TextOptions &text) {
 }
 } // namespace
 
-void registerPassesAndPipelines() {
+void registerAllPasses() {
   registerRaiseAttentionPass();
   registerDecomposeAttentionPass();
   kv::registerKVVerifyLinearPass();

@@ -36,11 +36,6 @@ struct PipelineOptions {
 /// Appends the passes that lead from `options.from` to `options.to`; Object adds nothing to Target.
 void buildPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 
-/// Registers every pass of the project, and `--quire-pipeline`.
-void registerPassesAndPipelines();
-/// Registers the dialects of the project, those it lowers to, and the interfaces that its passes need.
-void registerAllDialects(mlir::DialectRegistry &registry);
-
 } // namespace quire
 
 #endif // QUIRE_LIB_PIPELINES_PIPELINES_H

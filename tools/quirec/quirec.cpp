@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The compiler's command line.
-#include "lib/Driver/Compile.h"
+#include "quire/Driver.h"
 #include "quire/runtime.h"
 
 #include "mlir/IR/AsmState.h"
@@ -28,6 +28,7 @@ static cl::opt<std::string> compileTo("compile-to", cl::desc("print the IR after
 static cl::opt<std::string> reportPath("report", cl::desc("write what was found and decided, per layer, as JSON"), cl::value_desc("file"), cl::cat(category));
 static cl::opt<bool> verify("verify", cl::desc("run the original graph against the compiled model and keep the result as a certificate"), cl::cat(category));
 static cl::opt<uint64_t> verifySeed("verify-seed", cl::desc("seed of the certificate's batches (0)"), cl::init(0), cl::cat(category));
+static cl::opt<std::string> breakAttend("break-attend", cl::desc("tests of --verify: causal, window, scale, heads or block"), cl::Hidden, cl::cat(category));
 static cl::opt<bool> verbose("v", cl::desc("echo the commands that are run"), cl::cat(category));
 static cl::opt<bool> quiet("quiet", cl::desc("no table on the terminal"), cl::cat(category));
 
@@ -76,14 +77,11 @@ int main(int argc, char **argv) {
   options.verifySeed = verifySeed;
   options.verbose = verbose;
   options.quiet = quiet;
-  if (!compileTo.empty()) {
-    options.compileTo = quire::parsePhase(compileTo);
-    if (!options.compileTo || *options.compileTo == quire::Phase::Object)
-      return usage("expected --compile-to=import|semantic|paged|resource|buffer|target, but got '" + compileTo + "'");
-  }
+  options.compileTo = compileTo;
+  options.breakAttend = breakAttend;
   if (blockTokens < 1 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
     return usage("expected --block-tokens of a power of two up to 4096, but got " + llvm::Twine(blockTokens));
-  if (output.empty() && !options.compileTo && !inspect)
+  if (output.empty() && compileTo.empty() && !inspect)
     return usage("expected -o FOLDER, --inspect or --compile-to=PHASE");
   return int(quire::compile(options));
 }

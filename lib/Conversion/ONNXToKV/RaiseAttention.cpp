@@ -19,11 +19,6 @@ using namespace mlir;
 
 namespace quire {
 
-static std::string nodeName(Location loc) {
-  auto name = loc->findInstanceOf<NameLoc>();
-  return name ? name.getName().str() : std::string();
-}
-
 static StringRef maskName(MaskKind kind) {
   switch (kind) {
   case MaskKind::Causal:

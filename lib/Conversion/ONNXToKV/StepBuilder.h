@@ -60,6 +60,8 @@ private:
   mlir::Value emitInteger(mlir::Value value);
   mlir::Value emitExpr(mlir::Location loc, Expr e, llvm::ArrayRef<Expr> extents, int tokenAxis);
   mlir::Value emitAttention(const AttentionSite &site);
+  mlir::Value emitAttend(const AttentionSite &site, mlir::Value query, mlir::Value state);
+  mlir::Value emitResult(const AttentionSite &site, mlir::Value result);
   mlir::Value emitRows(mlir::Location loc, const RoledValue &rows, int64_t heads, int64_t features);
   mlir::Value emitLogits(mlir::Location loc, mlir::Value value, bool selected);
   mlir::Value positions(mlir::Location loc);

@@ -246,33 +246,36 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
   return clone->getResult(cast<OpResult>(value).getResultNumber());
 }
 
+/// Where an axis goes in `[rows, heads, features]`: 1, 2, 3; 0 for axes of extent 1.
+static int placeOf(AxisKind kind) {
+  switch (kind) {
+  case AxisKind::Token:
+  case AxisKind::BatchToken:
+    return 1;
+  case AxisKind::Head:
+  case AxisKind::BatchHead:
+  case AxisKind::HeadFeature:
+    return 2;
+  case AxisKind::Feature:
+    return 3;
+  default:
+    return 0;
+  }
+}
+
 /// `[rows, heads, features]` of a value whose axes have roles.
 Value StepBuilder::emitRows(Location loc, const RoledValue &rows, int64_t heads, int64_t features) {
   Value value = emit(rows.value);
   if (!value)
     return nullptr;
-  SmallVector<int64_t> order[4]; // extent-1 axes, tokens, heads, features
-  for (auto [axis, role] : llvm::enumerate(rows.axes))
-    switch (role.kind) {
-    case AxisKind::Token:
-    case AxisKind::BatchToken:
-      order[1].push_back(axis);
-      break;
-    case AxisKind::Head:
-    case AxisKind::BatchHead:
-    case AxisKind::HeadFeature:
-      order[2].push_back(axis);
-      break;
-    case AxisKind::Feature:
-      order[3].push_back(axis);
-      break;
-    default:
-      if (role.extent != 1) {
-        fail(loc, "not implemented: rows with an axis that is no token, head or feature");
-        return nullptr;
-      }
-      order[0].push_back(axis);
+  SmallVector<int64_t> order[4];
+  for (auto [axis, role] : llvm::enumerate(rows.axes)) {
+    order[placeOf(role.kind)].push_back(axis);
+    if (placeOf(role.kind) == 0 && role.extent != 1) {
+      fail(loc, "not implemented: rows with an axis that is no token, head or feature");
+      return nullptr;
     }
+  }
   SmallVector<int64_t> permutation;
   for (ArrayRef<int64_t> part : order)
     llvm::append_range(permutation, part);
@@ -300,8 +303,13 @@ Value StepBuilder::emitAttention(const AttentionSite &site) {
     state.value = kv::AppendOp::create(builder, loc, stateType, key, rows, state.value, batch);
     state.appended = true;
   }
-  auto queryType = cast<RankedTensorType>(query.getType());
-  auto type = RankedTensorType::get({ShapedType::kDynamic, int64_t(site.heads), site.valueDim}, queryType.getElementType());
+  return emitResult(site, emitAttend(site, query, state.value));
+}
+
+Value StepBuilder::emitAttend(const AttentionSite &site, Value query, Value state) {
+  Location loc = site.result.value.getLoc();
+  Type element = cast<RankedTensorType>(query.getType()).getElementType();
+  auto type = RankedTensorType::get({ShapedType::kDynamic, int64_t(site.heads), site.valueDim}, element);
   Value sinks;
   if (site.hasSinks) {
     auto sinkType = RankedTensorType::get({int64_t(site.heads)}, builder.getF32Type());
@@ -309,44 +317,40 @@ Value StepBuilder::emitAttention(const AttentionSite &site) {
     sinks = onnx::ConstantOp::create(builder, loc, sinkType, DenseElementsAttr::get(sinkType, ArrayRef(values)));
   }
   SmallVector<float> slopes(site.slopes.begin(), site.slopes.end());
-  Value result = kv::AttendOp::create(
-      builder, loc, type, query, state.value, batch, sinks, builder.getF64FloatAttr(site.scale), builder.getBoolAttr(true),
-      site.softcap != 0 ? builder.getF64FloatAttr(site.softcap) : nullptr,
-      site.mask == MaskKind::Window ? builder.getI64IntegerAttr(site.maskSize) : nullptr,
-      site.mask == MaskKind::Chunked ? builder.getI64IntegerAttr(site.maskSize) : nullptr,
-      site.biasKind == BiasKind::Alibi ? builder.getDenseF32ArrayAttr(slopes) : nullptr);
-  // Back to the axes that the graph's result has.
+  auto size = builder.getI64IntegerAttr(site.maskSize);
+  return kv::AttendOp::create(builder, loc, type, query, state, batch, sinks, builder.getF64FloatAttr(site.scale), builder.getBoolAttr(true),
+                              site.softcap != 0 ? builder.getF64FloatAttr(site.softcap) : nullptr, site.mask == MaskKind::Window ? size : nullptr,
+                              site.mask == MaskKind::Chunked ? size : nullptr,
+                              site.biasKind == BiasKind::Alibi ? builder.getDenseF32ArrayAttr(slopes) : nullptr);
+}
+
+/// From `[rows, heads, features]` back to the axes that the graph's result has.
+Value StepBuilder::emitResult(const AttentionSite &site, Value result) {
+  Location loc = site.result.value.getLoc();
   std::optional<RankedTensorType> wanted = stepType(site.result.value);
   if (!wanted) {
     fail(loc, "the result of attention has extents that are not those of the tokens of the call");
     return nullptr;
   }
-  SmallVector<int64_t> byClass[4], sizes[4];
-  for (auto [axis, role] : llvm::enumerate(site.result.axes)) {
-    int kind = role.kind == AxisKind::Token || role.kind == AxisKind::BatchToken     ? 1
-               : role.kind == AxisKind::Head || role.kind == AxisKind::BatchHead ||
-                       role.kind == AxisKind::HeadFeature                            ? 2
-               : role.kind == AxisKind::Feature                                      ? 3
-                                                                                     : 0;
-    byClass[kind].push_back(axis);
-    sizes[kind].push_back(wanted->getDimSize(axis));
-  }
-  SmallVector<int64_t> grouped, groupedSizes;
-  for (int kind = 0; kind < 4; ++kind) {
-    llvm::append_range(grouped, byClass[kind]);
-    llvm::append_range(groupedSizes, sizes[kind]);
-  }
-  if (wanted->getElementType() != queryType.getElementType()) {
-    type = RankedTensorType::get(type.getShape(), wanted->getElementType());
-    result = onnx::CastOp::create(builder, loc, type, result, TypeAttr::get(wanted->getElementType()));
+  auto type = cast<RankedTensorType>(result.getType());
+  Type element = wanted->getElementType();
+  if (element != type.getElementType()) {
+    type = RankedTensorType::get(type.getShape(), element);
+    result = onnx::CastOp::create(builder, loc, type, result, TypeAttr::get(element));
   }
   if (site.resultScale != 1) {
-    auto scalar = RankedTensorType::get({}, wanted->getElementType());
-    Value factor = onnx::ConstantOp::create(builder, loc, scalar,
-                                            DenseElementsAttr::get(scalar, Attribute(builder.getFloatAttr(wanted->getElementType(), site.resultScale))));
-    result = onnx::MulOp::create(builder, loc, type, result, factor);
+    auto scalar = RankedTensorType::get({}, element);
+    Attribute factor = builder.getFloatAttr(element, site.resultScale);
+    result = onnx::MulOp::create(builder, loc, type, result, onnx::ConstantOp::create(builder, loc, scalar, DenseElementsAttr::get(scalar, factor)));
   }
-  result = emitReshape(loc, result, RankedTensorType::get(groupedSizes, wanted->getElementType()));
+  SmallVector<int64_t> grouped, sizes;
+  for (int place = 0; place < 4; ++place)
+    for (auto [axis, role] : llvm::enumerate(site.result.axes))
+      if (placeOf(role.kind) == place) {
+        grouped.push_back(axis);
+        sizes.push_back(wanted->getDimSize(axis));
+      }
+  result = emitReshape(loc, result, RankedTensorType::get(sizes, element));
   SmallVector<int64_t> inverse(grouped.size());
   for (auto [to, axis] : llvm::enumerate(grouped))
     inverse[axis] = to;

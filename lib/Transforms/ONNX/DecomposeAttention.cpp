@@ -2,7 +2,6 @@
 // Spells Attention, GroupQueryAttention and MultiHeadAttention out in primitive operators.
 #include "lib/Transforms/ONNX/DecomposeAttention.h"
 
-#include "dialects/ONNX/ONNXDialect.h"
 #include "dialects/ONNX/ONNXOps.h"
 
 #include <cmath>
