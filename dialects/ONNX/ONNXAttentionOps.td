@@ -9,9 +9,9 @@ include "dialects/ONNX/ONNXBase.td"
 def ONNX_AttentionOp : ONNX_Op<"Attention", 25, [Pure]> {
   let summary = "scaled dot product attention, with optional past and mask";
   let description = [{
-    Computes scaled dot product attention on query, key and value tensors, using an optional attention mask if
-    passed. This operator covers self and cross variants of the attention operation based on sequence lengths of
-    K, Q and V.
+    Heads come as [batch, heads, length, size], or flat as [batch, length, heads * size] with the head counts as
+    attributes. A past K and V is put in front of the new ones and given back as present. Queries may have more
+    heads than keys; then neighbouring query heads share one key head.
   }];
   let arguments = (ins ONNX_Value:$Q, ONNX_Value:$K, ONNX_Value:$V, ONNX_Optional:$attn_mask,
         ONNX_Optional:$past_key, ONNX_Optional:$past_value, ONNX_Optional:$nonpad_kv_seqlen,
@@ -27,9 +27,9 @@ def ONNX_AttentionOp : ONNX_Op<"Attention", 25, [Pure]> {
 def ONNX_RotaryEmbeddingOp : ONNX_Op<"RotaryEmbedding", 23, [Pure]> {
   let summary = "rotates pairs of features by the angle of their position";
   let description = [{
-    RotaryEmbedding is the implementation of rotary positional embeddings (RoPE) based on the paper
-    https://arxiv.org/pdf/2104.09864. The key advantage of RoPE is that it allows the model to understand both
-    the absolute position of a token and the relative distances between tokens.
+    Each pair of features is turned by an angle that depends on the row's position. The cosine and sine tables are
+    indexed by `position_ids`, or already hold one row per token when there are none. `interleaved` pairs
+    neighbours; otherwise feature i goes with feature i + half.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$cos_cache, ONNX_Value:$sin_cache, ONNX_Optional:$position_ids,
         ONNX_IntOr<"0">:$interleaved, OptionalAttr<ONNX_Int>:$num_heads, ONNX_IntOr<"0">:$rotary_embedding_dim);
@@ -40,7 +40,8 @@ def ONNX_RotaryEmbeddingOp : ONNX_Op<"RotaryEmbedding", 23, [Pure]> {
 def ONNX_LinearAttentionOp : ONNX_Op<"LinearAttention", 27, [Pure]> {
   let summary = "linear attention with a recurrent state";
   let description = [{
-    Unified linear attention operator for autoregressive decoding (T=1) and prefill (T>1).
+    The state is a matrix per head which every token updates by `update_rule`, with optional decay and learning
+    rate; the output reads it with the query. The state before and after the call is explicit.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Value:$key, ONNX_Value:$value, ONNX_Optional:$past_state,
         ONNX_Optional:$decay, ONNX_Optional:$beta, ONNX_Int:$kv_num_heads, ONNX_Int:$q_num_heads,
@@ -52,8 +53,8 @@ def ONNX_LinearAttentionOp : ONNX_Op<"LinearAttention", 27, [Pure]> {
 def ONNX_CausalConvWithStateOp : ONNX_Op<"CausalConvWithState", 27, [Pure]> {
   let summary = "causal depthwise convolution that carries its last inputs as state";
   let description = [{
-    Stateful causal 1D depthwise convolution. Used by Gated DeltaNet (Qwen3.5) and Mamba (Jamba, FalconMamba) as
-    a preprocessing step.
+    Each channel has its own filter over the present and earlier tokens. The last kernel - 1 inputs of a call are
+    its state, so that the next call continues the sequence.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weight, ONNX_Optional:$bias, ONNX_Optional:$past_state,
         ONNX_StrOr<"none">:$activation);
@@ -63,8 +64,8 @@ def ONNX_CausalConvWithStateOp : ONNX_Op<"CausalConvWithState", 27, [Pure]> {
 def ONNX_MSAttentionOp : ONNX_MSOp<"Attention", 1, [Pure]> {
   let summary = "attention from hidden states and packed projection weights";
   let description = [{
-    Multi-Head Attention that can be either unidirectional (like GPT-2) or bidirectional (like BERT). The
-    weights for input projection of Q, K and V are merged.
+    Projects hidden states by one matrix that holds the Q, K and V weights side by side, then attends. The cache is
+    one tensor with K and V stacked.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weights, ONNX_Optional:$bias, ONNX_Optional:$mask_index,
         ONNX_Optional:$past, ONNX_Optional:$attention_bias, ONNX_Optional:$past_sequence_length,
@@ -78,7 +79,7 @@ def ONNX_MSAttentionOp : ONNX_MSOp<"Attention", 1, [Pure]> {
 def ONNX_MSMultiHeadAttentionOp : ONNX_MSOp<"MultiHeadAttention", 1, [Pure]> {
   let summary = "attention on projected query, key and value";
   let description = [{
-    Multi-Head Self/Cross Attention. Bias from input projection is included.
+    Q, K and V are already projected; an optional bias is added to them first. K and V caches are separate tensors.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Optional:$bias,
         ONNX_Optional:$key_padding_mask, ONNX_Optional:$attention_bias, ONNX_Optional:$past_key,
@@ -93,8 +94,9 @@ def ONNX_MSMultiHeadAttentionOp : ONNX_MSOp<"MultiHeadAttention", 1, [Pure]> {
 def ONNX_MSGroupQueryAttentionOp : ONNX_MSOp<"GroupQueryAttention", 1, [Pure]> {
   let summary = "attention with grouped heads, fused rotary embedding and a cache";
   let description = [{
-    Group Query Self/Cross Attention with KV Cache Quantization Support. This operator implements grouped-query
-    attention with past state (KV cache) support.
+    Query heads share key and value heads in groups. New rows are rotated when `do_rotary` is set, written into the
+    cache behind the `seqlens_k` rows of each sequence, and attended causally, perhaps within a local window. Q, K
+    and V may come packed in `query`.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Optional:$past_key,
         ONNX_Optional:$past_value, ONNX_Value:$seqlens_k, ONNX_Value:$total_sequence_length,
@@ -116,7 +118,8 @@ def ONNX_MSGroupQueryAttentionOp : ONNX_MSOp<"GroupQueryAttention", 1, [Pure]> {
 def ONNX_MSPagedAttentionOp : ONNX_MSOp<"PagedAttention", 1, [Pure]> {
   let summary = "attention on a paged cache";
   let description = [{
-    Paged Attention. This op leverages a block-based KV cache to enable continuous batching for LLMs.
+    The cache is a pool of blocks; a block table says which blocks belong to which sequence. Tokens of all sequences
+    lie behind one another in `query`.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Value:$key_cache,
         ONNX_Optional:$value_cache, ONNX_Value:$cumulative_sequence_length, ONNX_Value:$past_seqlens,
@@ -136,9 +139,7 @@ def ONNX_MSPagedAttentionOp : ONNX_MSOp<"PagedAttention", 1, [Pure]> {
 def ONNX_MSSparseAttentionOp : ONNX_MSOp<"SparseAttention", 1, [Pure]> {
   let summary = "block-sparse attention with a cache";
   let description = [{
-    Block Sparse Attention used in Phi-3-small (https://arxiv.org/pdf/2404.14219). It is inspired by Sparse
-    Transformers (https://arxiv.org/pdf/1904.10509) and BigBird (https://arxiv.org/pdf/2007.14062). block_mask
-    can be used to configure sparse layout for different head.
+    Only the blocks that a compressed row format lists for a head take part in the attention.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Value:$past_key,
         ONNX_Value:$past_value, ONNX_Value:$block_row_indices, ONNX_Value:$block_col_indices,
@@ -151,8 +152,8 @@ def ONNX_MSSparseAttentionOp : ONNX_MSOp<"SparseAttention", 1, [Pure]> {
 def ONNX_MSDecoderMaskedMultiHeadAttentionOp : ONNX_MSOp<"DecoderMaskedMultiHeadAttention", 1, [Pure]> {
   let summary = "attention of one new token per sequence on a shared buffer";
   let description = [{
-    Multihead attention that supports input sequence length of 1. Similar to DecoderMaskedSelfAttention but this
-    op excludes QKV MatMul and Bias.
+    A decode step for beam search: past and present are one buffer, and `cache_indirection` says which beam a cached
+    row came from.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Optional:$mask_index,
         ONNX_Optional:$attention_bias, ONNX_Optional:$past_key, ONNX_Optional:$past_value,
@@ -167,8 +168,7 @@ def ONNX_MSDecoderMaskedMultiHeadAttentionOp : ONNX_MSOp<"DecoderMaskedMultiHead
 def ONNX_MSDecoderMaskedSelfAttentionOp : ONNX_MSOp<"DecoderMaskedSelfAttention", 1, [Pure]> {
   let summary = "self attention of one new token per sequence on a shared buffer";
   let description = [{
-    Self attention that supports input sequence length of 1. The weights for input projection of Q, K and V are
-    merged.
+    The same decode step as `onnx.ms.DecoderMaskedMultiHeadAttention`, with the projection of hidden states inside.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weights, ONNX_Value:$bias, ONNX_Optional:$mask_index,
         ONNX_Value:$past, ONNX_Optional:$attention_bias, ONNX_Value:$past_sequence_length,
@@ -181,8 +181,8 @@ def ONNX_MSDecoderMaskedSelfAttentionOp : ONNX_MSOp<"DecoderMaskedSelfAttention"
 def ONNX_MSPackedAttentionOp : ONNX_MSOp<"PackedAttention", 1, [Pure]> {
   let summary = "attention on packed sequences from packed projection weights";
   let description = [{
-    This is the packed version of Attention. Sequences in one batch usually don't have same length and they are
-    padded to have same length, e.g., below is a batch with 3 sequences and tokens* are padded.
+    Tokens without padding lie behind one another; `cumulative_sequence_length` marks where each sequence begins.
+    The projection is inside.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weights, ONNX_Value:$bias, ONNX_Value:$token_offset,
         ONNX_Value:$cumulative_sequence_length, ONNX_Optional:$attention_bias, ONNX_Int:$num_heads,
@@ -193,8 +193,8 @@ def ONNX_MSPackedAttentionOp : ONNX_MSOp<"PackedAttention", 1, [Pure]> {
 def ONNX_MSPackedMultiHeadAttentionOp : ONNX_MSOp<"PackedMultiHeadAttention", 1, [Pure]> {
   let summary = "attention on packed sequences";
   let description = [{
-    This is the packed version of MultiHeadAttention. Sequences in one batch usually don't have same length and
-    they are padded to have same length, e.g., below is a batch with 3 sequences and * is padding token.
+    Attention over tokens without padding, with Q, K and V already projected; `cumulative_sequence_length` marks
+    where each sequence begins.
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Optional:$key, ONNX_Optional:$value, ONNX_Optional:$bias,
         ONNX_Value:$token_offset, ONNX_Value:$cumulative_sequence_length, ONNX_Optional:$attention_bias,
@@ -205,9 +205,8 @@ def ONNX_MSPackedMultiHeadAttentionOp : ONNX_MSOp<"PackedMultiHeadAttention", 1,
 def ONNX_MSRotaryEmbeddingOp : ONNX_MSOp<"RotaryEmbedding", 1, [Pure]> {
   let summary = "rotary embedding as ONNX Runtime spells it";
   let description = [{
-    RotaryEmbedding is the implementation of rotary positional embeddings (RoPE). The positions are represented
-    as rotation matrices that are multiplied to query and key before the inner product of query and key is
-    taken.
+    As `onnx.RotaryEmbedding`, with the positions as a required operand: one per token, or the first position of the
+    call.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$position_ids, ONNX_Value:$cos_cache, ONNX_Value:$sin_cache,
         OptionalAttr<ONNX_Int>:$interleaved, OptionalAttr<ONNX_Int>:$is_packed_batching,
@@ -218,8 +217,8 @@ def ONNX_MSRotaryEmbeddingOp : ONNX_MSOp<"RotaryEmbedding", 1, [Pure]> {
 def ONNX_MSGemmaRotaryEmbeddingOp : ONNX_MSOp<"GemmaRotaryEmbedding", 1, [Pure]> {
   let summary = "rotary embedding from the angles themselves";
   let description = [{
-    GemmaRotaryEmbedding is the implementation of below part of rotary positional embeddings (RoPE). It
-    implements below from modeling_gemma.py.
+    Takes the angles, computes their cosine and sine, and applies them to queries and keys together with their
+    rotated halves.
   }];
   let arguments = (ins ONNX_Value:$emb, ONNX_Value:$q, ONNX_Value:$q_rot, ONNX_Value:$k, ONNX_Value:$k_rot);
   let results = (outs ONNX_Value:$output1, ONNX_Value:$output2);
@@ -228,8 +227,8 @@ def ONNX_MSGemmaRotaryEmbeddingOp : ONNX_MSOp<"GemmaRotaryEmbedding", 1, [Pure]>
 def ONNX_MSMRotaryEmbeddingOp : ONNX_MSOp<"MRotaryEmbedding", 1, [Pure]> {
   let summary = "rotary embedding with several position sections";
   let description = [{
-    MRotaryEmbedding is the fused implementation of Multimodal Rotary Positional Embeddings (M-RoPE) used by the
-    Qwen family of vision-language models (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3-VL-MoE, Qwen3.5, Qwen3.5-MoE).
+    Every token has several positions (time, height, width); `mrope_section` says which features turn by which of
+    them.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$position_ids, ONNX_Value:$cos_cache, ONNX_Value:$sin_cache,
         DenseI64ArrayAttr:$mrope_section, OptionalAttr<ONNX_Int>:$interleaved,
@@ -241,8 +240,8 @@ def ONNX_MSMRotaryEmbeddingOp : ONNX_MSOp<"MRotaryEmbedding", 1, [Pure]> {
 def ONNX_MSRMSNormRotaryOp : ONNX_MSOp<"RMSNormRotary", 1, [Pure]> {
   let summary = "RMS normalisation of heads, then rotary embedding";
   let description = [{
-    CUDA RMS normalization followed by non-interleaved partial RoPE. Input is BF16 or FP16 [B,S,heads,stride]; a
-    contiguous last-axis slice is normalized with FP32 scale.
+    Normalises one slice of each head by its root mean square, then turns its leading features by the angle of the
+    position.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$scale, ONNX_Value:$position_ids, ONNX_Value:$cosine,
         ONNX_Value:$sine, ONNX_Optional:$prefill_numerics, ONNX_Int:$rotary_embedding_dim,
@@ -254,7 +253,8 @@ def ONNX_MSRMSNormRotaryOp : ONNX_MSOp<"RMSNormRotary", 1, [Pure]> {
 def ONNX_MSRelativePositionBiasOp : ONNX_MSOp<"RelativePositionBias", 1, [Pure]> {
   let summary = "attention bias from bucketed relative positions";
   let description = [{
-    Compute binned relative position bias for T5 model. ref: https://arxiv.org/abs/1803.02155v2.
+    The distance of key and query is put into one of a few buckets, logarithmic beyond half of them; a table gives
+    each bucket's bias per head.
   }];
   let arguments = (ins ONNX_Value:$bias_table, ONNX_Value:$query_length, ONNX_Value:$key_length,
         ONNX_Int:$max_distance, ONNX_IntOr<"0">:$is_bidirectional);
@@ -264,9 +264,7 @@ def ONNX_MSRelativePositionBiasOp : ONNX_MSOp<"RelativePositionBias", 1, [Pure]>
 def ONNX_MSGatedRelativePositionBiasOp : ONNX_MSOp<"GatedRelativePositionBias", 1, [Pure]> {
   let summary = "attention bias from relative positions with a gate";
   let description = [{
-    query_layer = (query_layer + query_bias).reshape(batch_size, seq_len, num_heads, head_size).transpose(1, 2)
-    gate_u, gate_r = torch.sigmoid( self.gate_ur_linear(query_layer).view(batch_size, num_head, seq_len, 2,
-    D/2).sum(-1, keepdim=False) ).chunk(2, dim=-1) gate_u_1 = gate_u * (gate_r * self.eco_a.
+    Two gates computed from the query scale a table of relative biases, per head and query row.
   }];
   let arguments = (ins ONNX_Value:$query_layer, ONNX_Value:$query_bias, ONNX_Value:$rel_pos, ONNX_Value:$weight,
         ONNX_Value:$bias, ONNX_Value:$eco_a, ONNX_Optional:$token_offset, ONNX_Int:$num_heads);
@@ -276,8 +274,7 @@ def ONNX_MSGatedRelativePositionBiasOp : ONNX_MSOp<"GatedRelativePositionBias", 
 def ONNX_MSLinearAttentionOp : ONNX_MSOp<"LinearAttention", 1, [Pure]> {
   let summary = "linear attention with a recurrent state";
   let description = [{
-    Unified linear attention operator for autoregressive decoding (T=1) and prefill (T>1). All inputs use 3D
-    packed format [B, T, H*D]; q_num_heads and kv_num_heads are always required.
+    ONNX Runtime's form of `onnx.LinearAttention`, on flat tensors [batch, length, heads * size].
   }];
   let arguments = (ins ONNX_Value:$query, ONNX_Value:$key, ONNX_Value:$value, ONNX_Optional:$past_state,
         ONNX_Optional:$decay, ONNX_Optional:$beta, ONNX_Int:$kv_num_heads, ONNX_Int:$q_num_heads,
@@ -290,8 +287,7 @@ def ONNX_MSLinearAttentionOp : ONNX_MSOp<"LinearAttention", 1, [Pure]> {
 def ONNX_MSCausalConvWithStateOp : ONNX_MSOp<"CausalConvWithState", 1, [Pure]> {
   let summary = "causal depthwise convolution that carries its last inputs as state";
   let description = [{
-    Stateful causal depthwise convolution, generalized to N spatial dimensions. Used by Gated DeltaNet (Qwen3.5)
-    and Mamba (Jamba, FalconMamba) as a preprocessing step.
+    ONNX Runtime's form of `onnx.CausalConvWithState`, for more axes and other layouts of the state.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weight, ONNX_Optional:$bias, ONNX_Optional:$past_state,
         ONNX_StrOr<"none">:$activation, ONNX_IntOr<"0">:$channels_last, ONNX_IntOr<"1">:$dilation,

@@ -9,9 +9,7 @@ include "dialects/ONNX/ONNXBase.td"
 def ONNX_AndOp : ONNX_Op<"And", 7, [Pure]> {
   let summary = "logical and";
   let description = [{
-    Returns the tensor resulted from performing the and logical operation elementwise on the input tensors A and
-    B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -20,9 +18,7 @@ def ONNX_AndOp : ONNX_Op<"And", 7, [Pure]> {
 def ONNX_OrOp : ONNX_Op<"Or", 7, [Pure]> {
   let summary = "logical or";
   let description = [{
-    Returns the tensor resulted from performing the or logical operation elementwise on the input tensors A and
-    B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -31,9 +27,7 @@ def ONNX_OrOp : ONNX_Op<"Or", 7, [Pure]> {
 def ONNX_XorOp : ONNX_Op<"Xor", 7, [Pure]> {
   let summary = "logical exclusive or";
   let description = [{
-    Returns the tensor resulted from performing the xor logical operation elementwise on the input tensors A and
-    B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -42,7 +36,7 @@ def ONNX_XorOp : ONNX_Op<"Xor", 7, [Pure]> {
 def ONNX_NotOp : ONNX_Op<"Not", 1, [Pure]> {
   let summary = "logical negation";
   let description = [{
-    Returns the negation of the input tensor element-wise.
+    Turns true into false and the reverse.
   }];
   let arguments = (ins ONNX_Value:$X);
   let results = (outs ONNX_Value:$Y);
@@ -51,9 +45,7 @@ def ONNX_NotOp : ONNX_Op<"Not", 1, [Pure]> {
 def ONNX_EqualOp : ONNX_Op<"Equal", 19, [Pure]> {
   let summary = "A = B, with broadcasting";
   let description = [{
-    Returns the tensor resulted from performing the equal logical operation elementwise on the input tensors A
-    and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other; a NaN equals nothing.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -62,9 +54,7 @@ def ONNX_EqualOp : ONNX_Op<"Equal", 19, [Pure]> {
 def ONNX_GreaterOp : ONNX_Op<"Greater", 13, [Pure]> {
   let summary = "A > B, with broadcasting";
   let description = [{
-    Returns the tensor resulted from performing the greater logical operation elementwise on the input tensors A
-    and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other; the result is false where either element is NaN.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -73,9 +63,7 @@ def ONNX_GreaterOp : ONNX_Op<"Greater", 13, [Pure]> {
 def ONNX_GreaterOrEqualOp : ONNX_Op<"GreaterOrEqual", 16, [Pure]> {
   let summary = "A >= B, with broadcasting";
   let description = [{
-    Returns the tensor resulted from performing the greater_equal logical operation elementwise on the input
-    tensors A and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e.,
-    Numpy-style) broadcasting; for more details please check the doc.
+    Operands are broadcast against each other; the result is false where either element is NaN.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -84,9 +72,7 @@ def ONNX_GreaterOrEqualOp : ONNX_Op<"GreaterOrEqual", 16, [Pure]> {
 def ONNX_LessOp : ONNX_Op<"Less", 13, [Pure]> {
   let summary = "A < B, with broadcasting";
   let description = [{
-    Returns the tensor resulted from performing the less logical operation elementwise on the input tensors A
-    and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other; the result is false where either element is NaN.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -95,9 +81,7 @@ def ONNX_LessOp : ONNX_Op<"Less", 13, [Pure]> {
 def ONNX_LessOrEqualOp : ONNX_Op<"LessOrEqual", 16, [Pure]> {
   let summary = "A <= B, with broadcasting";
   let description = [{
-    Returns the tensor resulted from performing the less_equal logical operation elementwise on the input
-    tensors A and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e.,
-    Numpy-style) broadcasting; for more details please check the doc.
+    Operands are broadcast against each other; the result is false where either element is NaN.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -106,7 +90,7 @@ def ONNX_LessOrEqualOp : ONNX_Op<"LessOrEqual", 16, [Pure]> {
 def ONNX_IsInfOp : ONNX_Op<"IsInf", 20, [Pure]> {
   let summary = "whether each element is infinite";
   let description = [{
-    Map infinity to true and other values to false.
+    The attributes say whether positive and negative infinities count.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_IntOr<"1">:$detect_negative, ONNX_IntOr<"1">:$detect_positive);
   let results = (outs ONNX_Value:$Y);
@@ -115,7 +99,7 @@ def ONNX_IsInfOp : ONNX_Op<"IsInf", 20, [Pure]> {
 def ONNX_IsNaNOp : ONNX_Op<"IsNaN", 20, [Pure]> {
   let summary = "whether each element is not a number";
   let description = [{
-    Returns which elements of the input are NaN.
+    The result is a boolean tensor of the operand's shape.
   }];
   let arguments = (ins ONNX_Value:$X);
   let results = (outs ONNX_Value:$Y);
@@ -124,8 +108,7 @@ def ONNX_IsNaNOp : ONNX_Op<"IsNaN", 20, [Pure]> {
 def ONNX_WhereOp : ONNX_Op<"Where", 16, [Pure]> {
   let summary = "X where the condition holds, else Y, with broadcasting";
   let description = [{
-    Return elements, either from X or Y, depending on condition. Where behaves like numpy.where with three
-    parameters.
+    All three operands are broadcast against one another.
   }];
   let arguments = (ins ONNX_Value:$condition, ONNX_Value:$X, ONNX_Value:$Y);
   let results = (outs ONNX_Value:$output);
@@ -134,8 +117,7 @@ def ONNX_WhereOp : ONNX_Op<"Where", 16, [Pure]> {
 def ONNX_ClipOp : ONNX_Op<"Clip", 13, [Pure]> {
   let summary = "limits each element to [min, max]";
   let description = [{
-    Clip operator limits the given input within an interval. The interval is specified by the inputs 'min' and
-    'max'.
+    An absent bound does not limit. With min above max every element becomes max.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Optional:$min, ONNX_Optional:$max);
   let results = (outs ONNX_Value:$output);
@@ -144,9 +126,7 @@ def ONNX_ClipOp : ONNX_Op<"Clip", 13, [Pure]> {
 def ONNX_CastOp : ONNX_Op<"Cast", 28, [Pure]> {
   let summary = "converts the element type";
   let description = [{
-    The operator casts the elements of a given input tensor to a data type specified by the 'to' argument and
-    returns an output tensor of the same size in the converted type. The 'to' argument must be one of the data
-    types specified in the 'DataType' enum field in the TensorProto message.
+    `saturate` and `round_mode` matter only for the 8-bit float formats. Float to integer truncates towards zero.
   }];
   let arguments = (ins ONNX_Value:$input, TypeAttr:$to, ONNX_StrOr<"up">:$round_mode, ONNX_IntOr<"1">:$saturate);
   let results = (outs ONNX_Value:$output);
@@ -156,8 +136,7 @@ def ONNX_CastOp : ONNX_Op<"Cast", 28, [Pure]> {
 def ONNX_CastLikeOp : ONNX_Op<"CastLike", 25, [Pure]> {
   let summary = "converts to the element type of another tensor";
   let description = [{
-    The operator casts the elements of a given input tensor (the first input) to the same data type as the
-    elements of the second input tensor. See documentation of the Cast operator for further details.
+    Only the element type of `target_type` is used, never its values.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$target_type, ONNX_StrOr<"up">:$round_mode,
         ONNX_IntOr<"1">:$saturate);
@@ -167,8 +146,7 @@ def ONNX_CastLikeOp : ONNX_Op<"CastLike", 25, [Pure]> {
 def ONNX_BitCastOp : ONNX_Op<"BitCast", 26, [Pure]> {
   let summary = "reads the same bits as another element type of that width";
   let description = [{
-    Reinterprets the binary representation of a tensor as a different data type, specified by the 'to'
-    attribute. Unlike Cast, BitCast preserves the exact bit pattern without any value conversion.
+    No bit changes; the element types must be equally wide.
   }];
   let arguments = (ins ONNX_Value:$input, TypeAttr:$to);
   let results = (outs ONNX_Value:$output);
@@ -177,8 +155,7 @@ def ONNX_BitCastOp : ONNX_Op<"BitCast", 26, [Pure]> {
 def ONNX_BitShiftOp : ONNX_Op<"BitShift", 28, [Pure]> {
   let summary = "shifts bits left or right";
   let description = [{
-    Bitwise shift operator performs element-wise operation. For each input element, if the attribute "direction"
-    is "RIGHT", this operator moves its binary representation toward the right side.
+    `direction` is LEFT or RIGHT; vacated bits are zero, as the element types are unsigned.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$Y, StrAttr:$direction);
   let results = (outs ONNX_Value:$Z);
@@ -188,9 +165,7 @@ def ONNX_BitShiftOp : ONNX_Op<"BitShift", 28, [Pure]> {
 def ONNX_BitwiseAndOp : ONNX_Op<"BitwiseAnd", 18, [Pure]> {
   let summary = "bitwise and";
   let description = [{
-    Returns the tensor resulting from performing the bitwise and operation elementwise on the input tensors A
-    and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -199,9 +174,7 @@ def ONNX_BitwiseAndOp : ONNX_Op<"BitwiseAnd", 18, [Pure]> {
 def ONNX_BitwiseOrOp : ONNX_Op<"BitwiseOr", 18, [Pure]> {
   let summary = "bitwise or";
   let description = [{
-    Returns the tensor resulting from performing the bitwise or operation elementwise on the input tensors A and
-    B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -210,9 +183,7 @@ def ONNX_BitwiseOrOp : ONNX_Op<"BitwiseOr", 18, [Pure]> {
 def ONNX_BitwiseXorOp : ONNX_Op<"BitwiseXor", 18, [Pure]> {
   let summary = "bitwise exclusive or";
   let description = [{
-    Returns the tensor resulting from performing the bitwise xor operation elementwise on the input tensors A
-    and B (with Numpy-style broadcasting support). This operator supports multidirectional (i.e., Numpy-style)
-    broadcasting; for more details please check the doc.
+    Operands are broadcast against each other.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B);
   let results = (outs ONNX_Value:$C);
@@ -221,7 +192,7 @@ def ONNX_BitwiseXorOp : ONNX_Op<"BitwiseXor", 18, [Pure]> {
 def ONNX_BitwiseNotOp : ONNX_Op<"BitwiseNot", 18, [Pure]> {
   let summary = "bitwise complement";
   let description = [{
-    Returns the bitwise not of the input tensor element-wise.
+    Inverts every bit.
   }];
   let arguments = (ins ONNX_Value:$X);
   let results = (outs ONNX_Value:$Y);

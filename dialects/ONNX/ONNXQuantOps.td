@@ -9,9 +9,8 @@ include "dialects/ONNX/ONNXBase.td"
 def ONNX_QuantizeLinearOp : ONNX_Op<"QuantizeLinear", 28, [Pure]> {
   let summary = "x / scale + zero point, rounded and saturated";
   let description = [{
-    The linear quantization operator consumes a high-precision tensor, a scale, and a zero point to compute the
-    low-precision/quantized tensor. The scale factor and zero point must have the same shape, determining the
-    quantization granularity.
+    Scales are one per tensor, one per entry of `axis`, or one per block of `block_size` along it. Rounding is to
+    nearest, halves to even.
   }];
   let arguments = (ins ONNX_Value:$x, ONNX_Value:$y_scale, ONNX_Optional:$y_zero_point, ONNX_IntOr<"1">:$axis,
         ONNX_IntOr<"0">:$block_size, OptionalAttr<TypeAttr>:$output_dtype, OptionalAttr<TypeAttr>:$precision,
@@ -23,8 +22,7 @@ def ONNX_QuantizeLinearOp : ONNX_Op<"QuantizeLinear", 28, [Pure]> {
 def ONNX_DequantizeLinearOp : ONNX_Op<"DequantizeLinear", 28, [Pure]> {
   let summary = "(x - zero point) * scale";
   let description = [{
-    The linear dequantization operator. It consumes a quantized tensor, a scale, and a zero point to compute the
-    full-precision tensor.
+    Scales are one per tensor, one per entry of `axis`, or one per block of `block_size` along it.
   }];
   let arguments = (ins ONNX_Value:$x, ONNX_Value:$x_scale, ONNX_Optional:$x_zero_point, ONNX_IntOr<"1">:$axis,
         ONNX_IntOr<"0">:$block_size, OptionalAttr<TypeAttr>:$output_dtype);
@@ -35,8 +33,7 @@ def ONNX_DequantizeLinearOp : ONNX_Op<"DequantizeLinear", 28, [Pure]> {
 def ONNX_DynamicQuantizeLinearOp : ONNX_Op<"DynamicQuantizeLinear", 11, [Pure]> {
   let summary = "quantises to unsigned bytes by the tensor's own range";
   let description = [{
-    A Function to fuse calculation for Scale, Zero Point and FP32->8Bit conversion of FP32 Input data. Outputs
-    Scale, ZeroPoint and Quantized Input for a given FP32 Input.
+    The range is widened to hold zero; scale and zero point are results.
   }];
   let arguments = (ins ONNX_Value:$x);
   let results = (outs ONNX_Value:$y, ONNX_Value:$y_scale, ONNX_Value:$y_zero_point);
@@ -45,7 +42,7 @@ def ONNX_DynamicQuantizeLinearOp : ONNX_Op<"DynamicQuantizeLinear", 11, [Pure]> 
 def ONNX_MatMulIntegerOp : ONNX_Op<"MatMulInteger", 10, [Pure]> {
   let summary = "integer matrix product less the zero points";
   let description = [{
-    Matrix product that behaves like numpy.matmul. The production MUST never overflow.
+    8-bit operands, 32-bit results. A zero point may be per row of A or per column of B.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B, ONNX_Optional:$a_zero_point, ONNX_Optional:$b_zero_point);
   let results = (outs ONNX_Value:$Y);
@@ -54,8 +51,7 @@ def ONNX_MatMulIntegerOp : ONNX_Op<"MatMulInteger", 10, [Pure]> {
 def ONNX_ConvIntegerOp : ONNX_Op<"ConvInteger", 10, [Pure]> {
   let summary = "integer convolution less the zero points";
   let description = [{
-    The integer convolution operator consumes an input tensor, its zero-point, a filter, and its zero-point, and
-    computes the output. The production MUST never overflow.
+    8-bit operands, 32-bit results.
   }];
   let arguments = (ins ONNX_Value:$x, ONNX_Value:$w, ONNX_Optional:$x_zero_point, ONNX_Optional:$w_zero_point,
         ONNX_StrOr<"NOTSET">:$auto_pad, OptionalAttr<DenseI64ArrayAttr>:$dilations, ONNX_IntOr<"1">:$group,
@@ -67,8 +63,7 @@ def ONNX_ConvIntegerOp : ONNX_Op<"ConvInteger", 10, [Pure]> {
 def ONNX_QLinearMatMulOp : ONNX_Op<"QLinearMatMul", 21, [Pure]> {
   let summary = "quantised matrix product";
   let description = [{
-    Matrix product that behaves like numpy.matmul. It consumes two quantized input tensors, their scales and
-    zero points, scale and zero point of output, and computes the quantized output.
+    Operands and result are 8 bits wide, each with its scale and zero point.
   }];
   let arguments = (ins ONNX_Value:$a, ONNX_Value:$a_scale, ONNX_Value:$a_zero_point, ONNX_Value:$b,
         ONNX_Value:$b_scale, ONNX_Value:$b_zero_point, ONNX_Value:$y_scale, ONNX_Value:$y_zero_point);
@@ -78,8 +73,7 @@ def ONNX_QLinearMatMulOp : ONNX_Op<"QLinearMatMul", 21, [Pure]> {
 def ONNX_MSQuantizeLinearOp : ONNX_MSOp<"QuantizeLinear", 1, [Pure]> {
   let summary = "x / scale + zero point, with ONNX Runtime's element types";
   let description = [{
-    The linear quantization operator. It consumes a full precision data, a scale, a zero point to compute the
-    low precision / quantized tensor.
+    Allows 16-bit and 4-bit integers that the standard operator got later.
   }];
   let arguments = (ins ONNX_Value:$x, ONNX_Value:$y_scale, ONNX_Optional:$y_zero_point, OptionalAttr<ONNX_Int>:$axis);
   let results = (outs ONNX_Value:$y);
@@ -88,8 +82,7 @@ def ONNX_MSQuantizeLinearOp : ONNX_MSOp<"QuantizeLinear", 1, [Pure]> {
 def ONNX_MSDequantizeLinearOp : ONNX_MSOp<"DequantizeLinear", 1, [Pure]> {
   let summary = "(x - zero point) * scale, with ONNX Runtime's element types";
   let description = [{
-    The linear dequantization operator. It consumes a quantized data, a scale, a zero point and computes the
-    full precision data.
+    Allows 16-bit, 4-bit and 32-bit integers that the standard operator got later.
   }];
   let arguments = (ins ONNX_Value:$x, ONNX_Value:$x_scale, ONNX_Optional:$x_zero_point, OptionalAttr<ONNX_Int>:$axis);
   let results = (outs ONNX_Value:$y);
@@ -98,7 +91,7 @@ def ONNX_MSDequantizeLinearOp : ONNX_MSOp<"DequantizeLinear", 1, [Pure]> {
 def ONNX_MSDynamicQuantizeMatMulOp : ONNX_MSOp<"DynamicQuantizeMatMul", 1, [Pure]> {
   let summary = "product of a dynamically quantised and a quantised matrix";
   let description = [{
-
+    `A` is quantised by its own range first; the product is scaled back to float.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B, ONNX_Value:$b_scale, ONNX_Optional:$b_zero_point,
         ONNX_Optional:$bias);
@@ -108,7 +101,7 @@ def ONNX_MSDynamicQuantizeMatMulOp : ONNX_MSOp<"DynamicQuantizeMatMul", 1, [Pure
 def ONNX_MSMatMulIntegerToFloatOp : ONNX_MSOp<"MatMulIntegerToFloat", 1, [Pure]> {
   let summary = "integer matrix product with scales and bias";
   let description = [{
-
+    Equal to an integer product, a conversion, and a multiplication by both scales.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B, ONNX_Value:$a_scale, ONNX_Value:$b_scale,
         ONNX_Optional:$a_zero_point, ONNX_Optional:$b_zero_point, ONNX_Optional:$bias);
@@ -118,8 +111,8 @@ def ONNX_MSMatMulIntegerToFloatOp : ONNX_MSOp<"MatMulIntegerToFloat", 1, [Pure]>
 def ONNX_MSMatMulNBitsOp : ONNX_MSOp<"MatMulNBits", 1, [Pure]> {
   let summary = "matrix product with weights quantised in blocks to 2, 4 or 8 bits";
   let description = [{
-    MatMulNBits performs a matrix multiplication where the right-hand-side matrix (weights) is quantized to N
-    bits. It is a fusion of two operations: 1.
+    `B` is [N, blocks, bytes of a block]: rows of the transposed weight in blocks along K, each with a scale and an
+    optional zero point (else the middle of the range). Low bits hold the earlier element.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B, ONNX_Value:$scales, ONNX_Optional:$zero_points,
         ONNX_Optional:$g_idx, ONNX_Optional:$bias, ONNX_Int:$K, ONNX_Int:$N, ONNX_Int:$block_size,
@@ -131,9 +124,7 @@ def ONNX_MSMatMulNBitsOp : ONNX_MSOp<"MatMulNBits", 1, [Pure]> {
 def ONNX_MSMatMulBnb4Op : ONNX_MSOp<"MatMulBnb4", 1, [Pure]> {
   let summary = "matrix product with weights in the FP4 or NF4 format";
   let description = [{
-    MatMulBnb4 is a MatMul with weight quantized with 4 bits using either FP4 or NF4 data type
-    (https://arxiv.org/pdf/2305.14314.pdf). It does Matrix Multiplication like MatMul
-    (https://github.com/onnx/onnx/blob/main/docs/Operators.md#matmul) with differences: 1.
+    Each 4-bit code stands for an entry of a fixed table; `absmax` scales each block.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$B, ONNX_Value:$absmax, ONNX_Int:$K, ONNX_Int:$N,
         ONNX_Int:$block_size, ONNX_Int:$quant_type, ONNX_IntOr<"0">:$training_mode, ONNX_IntOr<"1">:$transB);
@@ -143,9 +134,7 @@ def ONNX_MSMatMulBnb4Op : ONNX_MSOp<"MatMulBnb4", 1, [Pure]> {
 def ONNX_MSMatMulNBitsMlpOp : ONNX_MSOp<"MatMulNBitsMlp", 1, [Pure]> {
   let summary = "gated product of two MatMulNBits";
   let description = [{
-    MatMulNBitsMlp fuses two MatMulNBits projections that share the same input and computes gate =
-    MatMulNBits(A, gate_weight) + gate_bias up = MatMulNBits(A, up_weight) + up_bias Y = activation(gate) * up
-    It can also optionally fuse SimplifiedLayerNormalization or SkipSimplifiedLayerNormalization befor.
+    act(A * gate) * (A * up), with an optional normalisation of A in front.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Optional:$skip, ONNX_Optional:$norm_scale, ONNX_Value:$gate_B,
         ONNX_Value:$gate_scales, ONNX_Optional:$gate_bias, ONNX_Value:$up_B, ONNX_Value:$up_scales,
@@ -157,8 +146,7 @@ def ONNX_MSMatMulNBitsMlpOp : ONNX_MSOp<"MatMulNBitsMlp", 1, [Pure]> {
 def ONNX_MSMatMulNBitsQkvOp : ONNX_MSOp<"MatMulNBitsQkv", 1, [Pure]> {
   let summary = "query, key and value projections by MatMulNBits";
   let description = [{
-    MatMulNBitsQkv fuses either SimplifiedLayerNormalization (RMSNorm) or SkipSimplifiedLayerNormalization with
-    three MatMulNBits projections that share the same normalized activation.
+    One normalisation, then three products with weights in blocks.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Optional:$skip, ONNX_Value:$norm_scale, ONNX_Value:$q_B,
         ONNX_Value:$q_scales, ONNX_Optional:$q_bias, ONNX_Value:$k_B, ONNX_Value:$k_scales, ONNX_Optional:$k_bias,
@@ -171,8 +159,7 @@ def ONNX_MSMatMulNBitsQkvOp : ONNX_MSOp<"MatMulNBitsQkv", 1, [Pure]> {
 def ONNX_MSGatherBlockQuantizedOp : ONNX_MSOp<"GatherBlockQuantized", 1, [Pure]> {
   let summary = "picks and dequantises rows of block-quantised data";
   let description = [{
-    GatherBlockQuantized is a Gather with data quantized. It is similar to Gather
-    (https://github.com/onnx/onnx/blob/main/docs/Operators.md#gather) with differences: 1.
+    Equal to `onnx.Gather` on the dequantised data; the embedding table of a quantised model.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Value:$indices, ONNX_Value:$scales, ONNX_Optional:$zero_points,
         ONNX_IntOr<"4">:$bits, ONNX_IntOr<"128">:$block_size, ONNX_IntOr<"0">:$gather_axis,
@@ -183,8 +170,7 @@ def ONNX_MSGatherBlockQuantizedOp : ONNX_MSOp<"GatherBlockQuantized", 1, [Pure]>
 def ONNX_MSQMoEOp : ONNX_MSOp<"QMoE", 1, [Pure]> {
   let summary = "mixture of experts with quantised weights";
   let description = [{
-    Quantized mixture of experts (MoE). A 2D input is the packed token-major form used by continuous-batching
-    engines: tokens from different requests are concatenated along dimension 0 without padding.
+    As `onnx.ms.MoE` with expert weights in blocks or columns of low precision.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$router_probs, ONNX_Value:$fc1_experts_weights,
         ONNX_Optional:$fc1_scales, ONNX_Optional:$fc1_experts_bias, ONNX_Value:$fc2_experts_weights,
@@ -207,7 +193,7 @@ def ONNX_MSQMoEOp : ONNX_MSOp<"QMoE", 1, [Pure]> {
 def ONNX_MSQAttentionOp : ONNX_MSOp<"QAttention", 1, [Pure]> {
   let summary = "attention from quantised hidden states and weights";
   let description = [{
-    Quantization of Multi-Head Self Attention.
+    As `onnx.ms.Attention` with 8-bit operands for the projection.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$weight, ONNX_Value:$bias, ONNX_Value:$input_scale,
         ONNX_Value:$weight_scale, ONNX_Optional:$mask_index, ONNX_Optional:$input_zero_point,
@@ -220,7 +206,7 @@ def ONNX_MSQAttentionOp : ONNX_MSOp<"QAttention", 1, [Pure]> {
 def ONNX_MSQGemmOp : ONNX_MSOp<"QGemm", 1, [Pure]> {
   let summary = "quantised Gemm";
   let description = [{
-    Quantized Gemm.
+    A Gemm on 8-bit factors; without the scale of the result it is float.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$a_scale, ONNX_Value:$a_zero_point, ONNX_Value:$B,
         ONNX_Value:$b_scale, ONNX_Value:$b_zero_point, ONNX_Optional:$C, ONNX_Optional:$y_scale,
@@ -231,8 +217,7 @@ def ONNX_MSQGemmOp : ONNX_MSOp<"QGemm", 1, [Pure]> {
 def ONNX_MSQLinearAddOp : ONNX_MSOp<"QLinearAdd", 1, [Pure]> {
   let summary = "quantised sum";
   let description = [{
-    Performs element-wise binary addition on 8 bit data types (with Numpy-style broadcasting support). C =
-    (A_scale * (A - A_zero_point) + B_scale * (B - B_zero_point))/C_scale + C_zero_point.
+    Both operands are dequantised, added and quantised again.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$A_scale, ONNX_Optional:$A_zero_point, ONNX_Value:$B,
         ONNX_Value:$B_scale, ONNX_Optional:$B_zero_point, ONNX_Value:$C_scale, ONNX_Optional:$C_zero_point);
@@ -242,8 +227,7 @@ def ONNX_MSQLinearAddOp : ONNX_MSOp<"QLinearAdd", 1, [Pure]> {
 def ONNX_MSQLinearMulOp : ONNX_MSOp<"QLinearMul", 1, [Pure]> {
   let summary = "quantised product";
   let description = [{
-    Performs element-wise binary multiplication on 8 bit data types (with Numpy-style broadcasting support). C =
-    ((A - A_zero_point) * (B - B_zero_point)) * (A_scale * B_scale)/C_scale + C_zero_point.
+    Both operands are dequantised, multiplied and quantised again.
   }];
   let arguments = (ins ONNX_Value:$A, ONNX_Value:$A_scale, ONNX_Optional:$A_zero_point, ONNX_Value:$B,
         ONNX_Value:$B_scale, ONNX_Optional:$B_zero_point, ONNX_Value:$C_scale, ONNX_Optional:$C_zero_point);
@@ -253,9 +237,7 @@ def ONNX_MSQLinearMulOp : ONNX_MSOp<"QLinearMul", 1, [Pure]> {
 def ONNX_MSQLinearSigmoidOp : ONNX_MSOp<"QLinearSigmoid", 1, [Pure]> {
   let summary = "quantised sigmoid";
   let description = [{
-    QLinearSigmoid takes quantized input data (Tensor), and quantize parameter for output, and produces one
-    output data (Tensor) where the function f(x) = quantize(Sigmoid(dequantize(x))), is applied to the data
-    tensor elementwise. Wwhere the function Sigmoid(x) = 1 / (1 + exp(-x)).
+    Dequantises, applies the sigmoid, quantises again.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$X_scale, ONNX_Optional:$X_zero_point, ONNX_Value:$Y_scale,
         ONNX_Optional:$Y_zero_point);
@@ -265,9 +247,7 @@ def ONNX_MSQLinearSigmoidOp : ONNX_MSOp<"QLinearSigmoid", 1, [Pure]> {
 def ONNX_MSQLinearSoftmaxOp : ONNX_MSOp<"QLinearSoftmax", 1, [Pure]> {
   let summary = "quantised softmax";
   let description = [{
-    QLinearSoftmax computes the normalized exponential values for the given input: Softmax(input, axis) =
-    Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1) The input does not need to explicitly be a 2D
-    vector.
+    Dequantises, applies softmax in the form of the operator set `opset`, quantises again.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$X_scale, ONNX_Optional:$x_zero_point, ONNX_Value:$y_scale,
         ONNX_Value:$y_zero_point, ONNX_Int:$opset, ONNX_IntOr<"-1">:$axis);
@@ -277,8 +257,7 @@ def ONNX_MSQLinearSoftmaxOp : ONNX_MSOp<"QLinearSoftmax", 1, [Pure]> {
 def ONNX_MSQLinearConcatOp : ONNX_MSOp<"QLinearConcat", 1, [Pure]> {
   let summary = "quantised concatenation";
   let description = [{
-    Concatenate a list of tensors into a single tensor.All input tensors must have the same shape, except for
-    the dimension size of the axis to concatenate on.
+    Operands come in threes (data, scale, zero point); each is brought to the scale of the result.
   }];
   let arguments = (ins ONNX_Value:$Y_scale, ONNX_Value:$Y_zero_point, Variadic<ONNX_Value>:$inputs, ONNX_Int:$axis);
   let results = (outs ONNX_Value:$Y);
@@ -287,8 +266,7 @@ def ONNX_MSQLinearConcatOp : ONNX_MSOp<"QLinearConcat", 1, [Pure]> {
 def ONNX_MSQEmbedLayerNormalizationOp : ONNX_MSOp<"QEmbedLayerNormalization", 1, [Pure]> {
   let summary = "EmbedLayerNormalization with quantised tables";
   let description = [{
-    QEmbedLayerNormalization is the quantized fusion of embedding layer in BERT model, with optional mask
-    processing.
+    As `onnx.ms.EmbedLayerNormalization` with 8-bit tables.
   }];
   let arguments = (ins ONNX_Value:$input_ids, ONNX_Optional:$segment_ids, ONNX_Value:$word_embedding_quant,
         ONNX_Value:$position_embedding_quant, ONNX_Optional:$segment_embedding, ONNX_Value:$gamma_quant,

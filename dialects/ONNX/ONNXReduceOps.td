@@ -9,8 +9,8 @@ include "dialects/ONNX/ONNXBase.td"
 def ONNX_ReduceL1Op : ONNX_Op<"ReduceL1", 18, [Pure]> {
   let summary = "sum of absolute values over axes";
   let description = [{
-    Computes the L1 norm of the input tensor's elements along the provided axes. The resulting tensor has the
-    same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -20,8 +20,8 @@ def ONNX_ReduceL1Op : ONNX_Op<"ReduceL1", 18, [Pure]> {
 def ONNX_ReduceL2Op : ONNX_Op<"ReduceL2", 18, [Pure]> {
   let summary = "square root of the sum of squares over axes";
   let description = [{
-    Computes the L2 norm of the input tensor's elements along the provided axes. The resulting tensor has the
-    same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -31,8 +31,8 @@ def ONNX_ReduceL2Op : ONNX_Op<"ReduceL2", 18, [Pure]> {
 def ONNX_ReduceLogSumOp : ONNX_Op<"ReduceLogSum", 28, [Pure]> {
   let summary = "logarithm of the sum over axes";
   let description = [{
-    Computes the log sum of the input tensor's elements along the provided axes. The resulting tensor has the
-    same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -42,8 +42,8 @@ def ONNX_ReduceLogSumOp : ONNX_Op<"ReduceLogSum", 28, [Pure]> {
 def ONNX_ReduceLogSumExpOp : ONNX_Op<"ReduceLogSumExp", 28, [Pure]> {
   let summary = "logarithm of the sum of exponentials over axes";
   let description = [{
-    Computes the log sum exponent of the input tensor's elements along the provided axes. The resulting tensor
-    has the same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -53,8 +53,8 @@ def ONNX_ReduceLogSumExpOp : ONNX_Op<"ReduceLogSumExp", 28, [Pure]> {
 def ONNX_ReduceMaxOp : ONNX_Op<"ReduceMax", 20, [Pure]> {
   let summary = "maximum over axes";
   let description = [{
-    Computes the max of the input tensor's elements along the provided axes. The resulting tensor has the same
-    rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -64,8 +64,8 @@ def ONNX_ReduceMaxOp : ONNX_Op<"ReduceMax", 20, [Pure]> {
 def ONNX_ReduceMeanOp : ONNX_Op<"ReduceMean", 18, [Pure]> {
   let summary = "mean over axes";
   let description = [{
-    Computes the mean of the input tensor's elements along the provided axes. The resulting tensor has the same
-    rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -75,8 +75,8 @@ def ONNX_ReduceMeanOp : ONNX_Op<"ReduceMean", 18, [Pure]> {
 def ONNX_ReduceMinOp : ONNX_Op<"ReduceMin", 20, [Pure]> {
   let summary = "minimum over axes";
   let description = [{
-    Computes the min of the input tensor's elements along the provided axes. The resulting tensor has the same
-    rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -86,8 +86,8 @@ def ONNX_ReduceMinOp : ONNX_Op<"ReduceMin", 20, [Pure]> {
 def ONNX_ReduceProdOp : ONNX_Op<"ReduceProd", 18, [Pure]> {
   let summary = "product over axes";
   let description = [{
-    Computes the product of the input tensor's elements along the provided axes. The resulting tensor has the
-    same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -97,8 +97,8 @@ def ONNX_ReduceProdOp : ONNX_Op<"ReduceProd", 18, [Pure]> {
 def ONNX_ReduceSumOp : ONNX_Op<"ReduceSum", 13, [Pure]> {
   let summary = "sum over axes";
   let description = [{
-    Computes the sum of the input tensor's elements along the provided axes. The resulting tensor has the same
-    rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -108,8 +108,8 @@ def ONNX_ReduceSumOp : ONNX_Op<"ReduceSum", 13, [Pure]> {
 def ONNX_ReduceSumSquareOp : ONNX_Op<"ReduceSumSquare", 18, [Pure]> {
   let summary = "sum of squares over axes";
   let description = [{
-    Computes the sum square of the input tensor's elements along the provided axes. The resulting tensor has the
-    same rank as the input if keepdims equals 1.
+    Without `axes` all axes are reduced, or none with `noop_with_empty_axes`. Reduced axes stay with extent one
+    unless `keepdims` is 0.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_Optional:$axes, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$noop_with_empty_axes);
@@ -119,8 +119,7 @@ def ONNX_ReduceSumSquareOp : ONNX_Op<"ReduceSumSquare", 18, [Pure]> {
 def ONNX_ArgMaxOp : ONNX_Op<"ArgMax", 13, [Pure]> {
   let summary = "index of the largest element along an axis";
   let description = [{
-    Computes the indices of the max elements of the input tensor's element along the provided axis. The
-    resulting tensor has the same rank as the input if keepdims equals 1.
+    Of equal elements the first one counts, or the last with `select_last_index`.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_IntOr<"0">:$axis, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$select_last_index);
@@ -131,8 +130,7 @@ def ONNX_ArgMaxOp : ONNX_Op<"ArgMax", 13, [Pure]> {
 def ONNX_ArgMinOp : ONNX_Op<"ArgMin", 13, [Pure]> {
   let summary = "index of the smallest element along an axis";
   let description = [{
-    Computes the indices of the min elements of the input tensor's element along the provided axis. The
-    resulting tensor has the same rank as the input if keepdims equals 1.
+    Of equal elements the first one counts, or the last with `select_last_index`.
   }];
   let arguments = (ins ONNX_Value:$data, ONNX_IntOr<"0">:$axis, ONNX_IntOr<"1">:$keepdims,
         ONNX_IntOr<"0">:$select_last_index);
@@ -143,7 +141,7 @@ def ONNX_ArgMinOp : ONNX_Op<"ArgMin", 13, [Pure]> {
 def ONNX_TopKOp : ONNX_Op<"TopK", 24, [Pure]> {
   let summary = "the K largest or smallest elements along an axis and their indices";
   let description = [{
-    Retrieve the top-K largest or smallest elements along a specified axis.
+    Equal elements come in order of their index. With `sorted = 0` the order is not defined.
   }];
   let arguments = (ins ONNX_Value:$X, ONNX_Value:$K, ONNX_IntOr<"-1">:$axis, ONNX_IntOr<"1">:$largest,
         ONNX_IntOr<"1">:$sorted);
@@ -154,9 +152,7 @@ def ONNX_TopKOp : ONNX_Op<"TopK", 24, [Pure]> {
 def ONNX_AveragePoolOp : ONNX_Op<"AveragePool", 22, [Pure]> {
   let summary = "mean over a sliding window";
   let description = [{
-    AveragePool consumes an input tensor X and applies average pooling across the tensor according to kernel
-    sizes, stride sizes, and pad lengths. average pooling consisting of computing the average on all values of a
-    subset of the input tensor according to the kernel size and downsampling the data into.
+    Padding counts as elements only with `count_include_pad`.
   }];
   let arguments = (ins ONNX_Value:$X, DenseI64ArrayAttr:$kernel_shape, ONNX_StrOr<"NOTSET">:$auto_pad,
         ONNX_IntOr<"0">:$ceil_mode, ONNX_IntOr<"0">:$count_include_pad, OptionalAttr<DenseI64ArrayAttr>:$dilations,
@@ -167,10 +163,7 @@ def ONNX_AveragePoolOp : ONNX_Op<"AveragePool", 22, [Pure]> {
 def ONNX_MaxPoolOp : ONNX_Op<"MaxPool", 22, [Pure]> {
   let summary = "maximum over a sliding window";
   let description = [{
-    MaxPool consumes an input tensor X and applies max pooling across the tensor according to kernel sizes,
-    stride sizes, and pad lengths. max pooling consisting of computing the max on all values of a subset of the
-    input tensor according to the kernel size and downsampling the data into the output tensor Y for further
-    processing.
+    The second result gives where each maximum was found.
   }];
   let arguments = (ins ONNX_Value:$X, DenseI64ArrayAttr:$kernel_shape, ONNX_StrOr<"NOTSET">:$auto_pad,
         ONNX_IntOr<"0">:$ceil_mode, OptionalAttr<DenseI64ArrayAttr>:$dilations,
@@ -182,8 +175,7 @@ def ONNX_MaxPoolOp : ONNX_Op<"MaxPool", 22, [Pure]> {
 def ONNX_GlobalAveragePoolOp : ONNX_Op<"GlobalAveragePool", 22, [Pure]> {
   let summary = "mean over all spatial axes";
   let description = [{
-    GlobalAveragePool consumes an input tensor X and applies average pooling across the values in the same
-    channel. This is equivalent to AveragePool with kernel size equal to the spatial dimension of input tensor.
+    Every spatial axis shrinks to extent one.
   }];
   let arguments = (ins ONNX_Value:$X);
   let results = (outs ONNX_Value:$Y);
@@ -192,8 +184,7 @@ def ONNX_GlobalAveragePoolOp : ONNX_Op<"GlobalAveragePool", 22, [Pure]> {
 def ONNX_GlobalMaxPoolOp : ONNX_Op<"GlobalMaxPool", 22, [Pure]> {
   let summary = "maximum over all spatial axes";
   let description = [{
-    GlobalMaxPool consumes an input tensor X and applies max pooling across the values in the same channel. This
-    is equivalent to MaxPool with kernel size equal to the spatial dimension of input tensor.
+    Every spatial axis shrinks to extent one.
   }];
   let arguments = (ins ONNX_Value:$X);
   let results = (outs ONNX_Value:$Y);
@@ -202,9 +193,7 @@ def ONNX_GlobalMaxPoolOp : ONNX_Op<"GlobalMaxPool", 22, [Pure]> {
 def ONNX_MSMoEOp : ONNX_MSOp<"MoE", 1, [Pure]> {
   let summary = "mixture of experts";
   let description = [{
-    Mixture of experts. Examples: Switch transformer(https://arxiv.org/pdf/2101.03961.pdf) use top 1,
-    GLaM(https://arxiv.org/abs/2112.06905) activates top 2 FFN, Vision MOE(https://arxiv.org/pdf/2106.05974.pdf)
-    usually uses top 32 experts and Mixtral(https://huggingface.co/blog/mixtral).
+    Each token goes to the `k` experts with the largest router scores; their outputs are summed with those weights.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Value:$router_probs, ONNX_Value:$fc1_experts_weights,
         ONNX_Optional:$fc1_experts_bias, ONNX_Value:$fc2_experts_weights, ONNX_Optional:$fc2_experts_bias,

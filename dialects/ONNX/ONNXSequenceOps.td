@@ -9,8 +9,7 @@ include "dialects/ONNX/ONNXBase.td"
 def ONNX_SequenceAtOp : ONNX_Op<"SequenceAt", 11, [Pure]> {
   let summary = "one tensor of a sequence";
   let description = [{
-    Outputs a tensor copy from the tensor at 'position' in 'input_sequence'. Accepted range for 'position' is in
-    [-n, n - 1], where n is the number of tensors in 'input_sequence'.
+    Negative positions count from the end.
   }];
   let arguments = (ins ONNX_Value:$input_sequence, ONNX_Value:$position);
   let results = (outs ONNX_Value:$tensor);
@@ -19,8 +18,7 @@ def ONNX_SequenceAtOp : ONNX_Op<"SequenceAt", 11, [Pure]> {
 def ONNX_SequenceConstructOp : ONNX_Op<"SequenceConstruct", 11, [Pure]> {
   let summary = "a sequence of tensors";
   let description = [{
-    Construct a tensor sequence containing 'inputs' tensors. All tensors in 'inputs' must have the same data
-    type.
+    All operands have one element type; shapes may differ.
   }];
   let arguments = (ins Variadic<ONNX_Value>:$inputs);
   let results = (outs ONNX_Value:$output_sequence);
@@ -29,7 +27,7 @@ def ONNX_SequenceConstructOp : ONNX_Op<"SequenceConstruct", 11, [Pure]> {
 def ONNX_SequenceEmptyOp : ONNX_Op<"SequenceEmpty", 11, [Pure]> {
   let summary = "an empty sequence";
   let description = [{
-    Construct an empty tensor sequence, with given data type.
+    `dtype` is the element type of the tensors that may join it; f32 when absent.
   }];
   let arguments = (ins OptionalAttr<TypeAttr>:$dtype);
   let results = (outs ONNX_Value:$output);
@@ -38,8 +36,7 @@ def ONNX_SequenceEmptyOp : ONNX_Op<"SequenceEmpty", 11, [Pure]> {
 def ONNX_SequenceEraseOp : ONNX_Op<"SequenceErase", 11, [Pure]> {
   let summary = "a sequence without one of its tensors";
   let description = [{
-    Outputs a tensor sequence that removes the tensor at 'position' from 'input_sequence'. Accepted range for
-    'position' is in [-n, n - 1], where n is the number of tensors in 'input_sequence'.
+    The last one goes when there is no position.
   }];
   let arguments = (ins ONNX_Value:$input_sequence, ONNX_Optional:$position);
   let results = (outs ONNX_Value:$output_sequence);
@@ -48,9 +45,7 @@ def ONNX_SequenceEraseOp : ONNX_Op<"SequenceErase", 11, [Pure]> {
 def ONNX_SequenceInsertOp : ONNX_Op<"SequenceInsert", 11, [Pure]> {
   let summary = "a sequence with one tensor more";
   let description = [{
-    Outputs a tensor sequence that inserts 'tensor' into 'input_sequence' at 'position'. 'tensor' must have the
-    same data type as 'input_sequence'. Accepted range for 'position' is in [-n, n], where n is the number of
-    tensors in 'input_sequence'.
+    At the end when there is no position; negative positions count from the end.
   }];
   let arguments = (ins ONNX_Value:$input_sequence, ONNX_Value:$tensor, ONNX_Optional:$position);
   let results = (outs ONNX_Value:$output_sequence);
@@ -59,7 +54,7 @@ def ONNX_SequenceInsertOp : ONNX_Op<"SequenceInsert", 11, [Pure]> {
 def ONNX_SequenceLengthOp : ONNX_Op<"SequenceLength", 11, [Pure]> {
   let summary = "the number of tensors in a sequence";
   let description = [{
-    Produces a scalar(tensor of empty shape) containing the number of tensors in 'input_sequence'.
+    A scalar.
   }];
   let arguments = (ins ONNX_Value:$input_sequence);
   let results = (outs ONNX_Value:$length);
@@ -68,8 +63,8 @@ def ONNX_SequenceLengthOp : ONNX_Op<"SequenceLength", 11, [Pure]> {
 def ONNX_SplitToSequenceOp : ONNX_Op<"SplitToSequence", 24, [Pure]> {
   let summary = "cuts a tensor into a sequence";
   let description = [{
-    Split a tensor into a sequence of tensors, along the specified 'axis'. Lengths of the parts can be specified
-    using the optional argument 'split'.
+    `split` is a size for all pieces or a list of sizes; without it every piece has extent one, and `keepdims` says
+    whether that axis stays.
   }];
   let arguments = (ins ONNX_Value:$input, ONNX_Optional:$split, ONNX_IntOr<"0">:$axis, ONNX_IntOr<"1">:$keepdims);
   let results = (outs ONNX_Value:$output_sequence);
@@ -78,8 +73,7 @@ def ONNX_SplitToSequenceOp : ONNX_Op<"SplitToSequence", 24, [Pure]> {
 def ONNX_ConcatFromSequenceOp : ONNX_Op<"ConcatFromSequence", 11, [Pure]> {
   let summary = "joins the tensors of a sequence";
   let description = [{
-    Concatenate a sequence of tensors into a single tensor. All input tensors must have the same shape, except
-    for the dimension size of the axis to concatenate on.
+    With `new_axis` the tensors are stacked along an axis of their own.
   }];
   let arguments = (ins ONNX_Value:$input_sequence, ONNX_Int:$axis, ONNX_IntOr<"0">:$new_axis);
   let results = (outs ONNX_Value:$concat_result);
@@ -88,8 +82,7 @@ def ONNX_ConcatFromSequenceOp : ONNX_Op<"ConcatFromSequence", 11, [Pure]> {
 def ONNX_OptionalOp : ONNX_Op<"Optional", 28, [Pure]> {
   let summary = "wraps a value, or nothing";
   let description = [{
-    Constructs an optional-type value containing either an empty optional of a certain type specified by the
-    attribute, or a non-empty value containing the input element.
+    Without an operand the result is empty and `type` says of what.
   }];
   let arguments = (ins ONNX_Optional:$input, OptionalAttr<TypeAttr>:$type);
   let results = (outs ONNX_Value:$output);
@@ -98,8 +91,7 @@ def ONNX_OptionalOp : ONNX_Op<"Optional", 28, [Pure]> {
 def ONNX_OptionalGetElementOp : ONNX_Op<"OptionalGetElement", 28, [Pure]> {
   let summary = "unwraps an optional";
   let description = [{
-    If the input is a tensor or sequence type, it returns the input. If the input is an optional type, it
-    outputs the element in the input.
+    An error at run time when there is nothing inside; other values pass through.
   }];
   let arguments = (ins ONNX_Value:$input);
   let results = (outs ONNX_Value:$output);
@@ -108,8 +100,7 @@ def ONNX_OptionalGetElementOp : ONNX_Op<"OptionalGetElement", 28, [Pure]> {
 def ONNX_OptionalHasElementOp : ONNX_Op<"OptionalHasElement", 28, [Pure]> {
   let summary = "whether an optional holds a value";
   let description = [{
-    Returns true if (1) the input is an optional-type and contains an element, or, (2) the input is a tensor or
-    sequence type. If the input is not provided or is an empty optional-type, this op returns false.
+    False also for an absent operand.
   }];
   let arguments = (ins ONNX_Optional:$input);
   let results = (outs ONNX_Value:$output);
