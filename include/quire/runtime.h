@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ * The runtime's C interface: paged KV pool, sequences with block tables, model loading, and steps over ragged batches.
+ *
+ * Terms. A *token position* is one row of K and V in every layer. A *block* holds `block_tokens` consecutive positions of one
+ * sequence; its number is the same in all layers. A *block table* lists the blocks of a sequence in order of position.
+ * A *step* runs the model once over the new tokens of several sequences.
+ *
+ * Conventions.
+ * - Functions that can fail return quire_status; results come through the last parameters, which are written on success only.
+ * - A failed call changes nothing (quire_executor_step included), and leaves a text for quire_last_error() on its thread.
+ * - Option and result structures start with `struct_size`; set it to sizeof the structure. Fields beyond it take defaults
+ *   (options) or stay unwritten (results), so that programs built against an older header keep working. Zero an option
+ *   structure to get its defaults. A NULL options pointer means all defaults.
+ * - Sizes are bytes, times nanoseconds, lengths tokens, unless a name says otherwise.
+ * - Handles (quire_sequence, quire_block) carry a generation: using one after its release gives QUIRE_STALE_HANDLE.
+ * - Threads: a pool and everything made from it (sequences, blocks, executors) belong to one thread at a time; the caller
+ *   serialises. A model is immutable and may be shared. Different pools are independent. No function is safe in a signal handler.
+ * - Ownership: `..._create` and `quire_model_load` give an object that the matching `..._destroy` ends; destroying NULL is
+ *   allowed. Executors keep their model and pool alive, so the order of destruction does not matter.
+ * - Nothing here throws, exits or prints.
+ */
+#ifndef QUIRE_RUNTIME_H
+#define QUIRE_RUNTIME_H
+
+#include "quire/model.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===----------------------------------------------------------------------===*
+ * Errors
+ *===----------------------------------------------------------------------===*/
+
+typedef enum quire_status {
+  QUIRE_OK = 0,
+  QUIRE_INVALID_ARGUMENT = 1,  /* the call breaks its contract */
+  QUIRE_STALE_HANDLE = 2,      /* the sequence or block was released */
+  QUIRE_OUT_OF_BLOCKS = 3,     /* the pool has fewer free blocks than needed; release some and repeat */
+  QUIRE_OUT_OF_MEMORY = 4,     /* the system gave no memory */
+  QUIRE_TOO_LONG = 5,          /* beyond the model's max_positions */
+  QUIRE_IO_ERROR = 6,          /* a file cannot be opened or read */
+  QUIRE_BAD_ARTEFACT = 7,      /* a file of the model is missing, truncated, edited or malformed */
+  QUIRE_WRONG_VERSION = 8,     /* the model was written for another version of the format or the ABI */
+  QUIRE_UNSUPPORTED_CPU = 9,   /* the model needs instructions that this machine lacks */
+  QUIRE_INVARIANT_BROKEN = 10  /* a defect of the runtime or of the model's code was caught */
+} quire_status;
+
+/* Name of a status, such as "out of blocks". Never NULL; the memory is static. */
+const char *quire_status_name(quire_status status);
+
+/* What the last failed call on this thread had to say. Never NULL; valid until the next failing call on this thread. */
+const char *quire_last_error(void);
+
+/* Version of this library, such as "0.1.0". Static memory. */
+const char *quire_runtime_version(void);
+
+/*===----------------------------------------------------------------------===*
+ * Machine and files
+ *===----------------------------------------------------------------------===*/
+
+/* 1: this machine (CPU and operating system) has the feature, 0: it lacks it, -1: the name is not known. Names are LLVM's,
+ * such as "avx2" or "avx512vnni". */
+int quire_cpu_has_feature(const char *name);
+
+/* The checksum that manifests record (XXH3, 64 bits, seed 0) over a whole file, and the file's size. */
+quire_status quire_checksum_file(const char *path, uint64_t *hash, uint64_t *bytes);
+
+/*===----------------------------------------------------------------------===*
+ * Models
+ *===----------------------------------------------------------------------===*/
+
+typedef struct quire_model quire_model;
+
+/* Loads the folder that `quirec` wrote. Everything is checked before any of its code runs: format version, CPU features, sizes
+ * and checksums of all files, and that manifest and code agree. The checks find damage, not malice: a model is code. */
+quire_status quire_model_load(const char *folder, quire_model **out);
+
+/* Wraps code and weights that are already in this process. Both are borrowed and must outlive the model; `weights` is aligned
+ * to 64 bytes and has info->weights_bytes bytes. */
+quire_status quire_model_from_info(const quire_model_info *info, const void *weights, quire_model **out);
+
+/* What the model says of itself; valid as long as the model. */
+const quire_model_info *quire_model_get_info(const quire_model *model);
+
+/* Bytes of one block over all layers. */
+int64_t quire_model_block_bytes(const quire_model_info *info);
+
+void quire_model_destroy(quire_model *model);
+
+/*===----------------------------------------------------------------------===*
+ * Pool of blocks
+ *===----------------------------------------------------------------------===*/
+
+typedef struct quire_pool quire_pool;
+
+/* A counted reference to one block. 0 is never valid. */
+typedef uint64_t quire_block;
+
+typedef struct quire_pool_options {
+  size_t struct_size;
+  uint64_t bytes;        /* budget for KV: the pool has floor(bytes / block bytes) blocks; 0: 256 MiB */
+  int32_t shuffle;       /* not 0: blocks are handed out in a pseudo-random order, for tests */
+  int32_t poison;        /* not 0: free blocks are filled with 0xFF bytes (NaN in every float format), for tests */
+  uint64_t shuffle_seed; /* the order depends on nothing else */
+} quire_pool_options;
+
+typedef struct quire_pool_stats {
+  size_t struct_size;
+  int64_t blocks_total;
+  int64_t blocks_free;
+  int64_t blocks_peak;   /* most blocks in use at any time */
+  int64_t block_bytes;   /* over all layers */
+  int64_t block_tokens;
+  int64_t sequences;     /* alive */
+  int64_t allocations;   /* blocks handed out since creation */
+  int64_t copied_bytes;  /* stored KV copied between blocks (a fork that grows inside a shared block) */
+} quire_pool_stats;
+
+/* Makes a pool for models of this shape. The arena is one mapping of the budget's size, never moved, never grown. Fails with
+ * QUIRE_OUT_OF_BLOCKS if the budget holds no block. `info` is needed during the call only. */
+quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);
+
+/* Ends the pool with all its sequences and blocks. Executors that use it keep its memory until they end. */
+void quire_pool_destroy(quire_pool *pool);
+
+quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out);
+
+/* Checks every invariant of the pool (see docs/Runtime.md); O(blocks). Debug builds do so after every operation and abort. */
+quire_status quire_pool_validate(const quire_pool *pool);
+
+/* All or nothing: `count` blocks with one reference each, or QUIRE_OUT_OF_BLOCKS. O(count). For callers that keep block tables
+ * of their own; sequences below need none of these. */
+quire_status quire_pool_allocate(quire_pool *pool, int64_t count, quire_block *out);
+quire_status quire_block_retain(quire_pool *pool, quire_block block);
+quire_status quire_block_release(quire_pool *pool, quire_block block);
+
+/* The number that goes into block tables. */
+quire_status quire_block_index(const quire_pool *pool, quire_block block, int32_t *out);
+
+/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool. */
+quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int32_t index, void **out);
+
+/*===----------------------------------------------------------------------===*
+ * Sequences
+ *===----------------------------------------------------------------------===*/
+
+/* One sequence of tokens and its block table. 0 is never valid. */
+typedef uint64_t quire_sequence;
+
+/* An empty sequence; takes no block. */
+quire_status quire_sequence_create(quire_pool *pool, quire_sequence *out);
+
+/* Gives all blocks back. */
+quire_status quire_sequence_release(quire_pool *pool, quire_sequence sequence);
+
+/* A new sequence with the first `length` tokens of this one. Blocks are shared; a shared block is copied by the first of its
+ * owners that writes into it. */
+quire_status quire_sequence_fork(quire_pool *pool, quire_sequence sequence, int64_t length, quire_sequence *out);
+
+/* Makes room for `tokens` more than the length, in blocks that no other sequence shares. All or nothing; QUIRE_OUT_OF_BLOCKS
+ * or QUIRE_TOO_LONG. Repeating it is free. */
+quire_status quire_sequence_reserve(quire_pool *pool, quire_sequence sequence, int64_t tokens);
+
+/* Declares `tokens` reserved positions written. quire_executor_step does this itself. */
+quire_status quire_sequence_commit(quire_pool *pool, quire_sequence sequence, int64_t tokens);
+
+/* Shortens to `length` tokens and gives back the blocks that hold none of them, unused reservations included. */
+quire_status quire_sequence_truncate(quire_pool *pool, quire_sequence sequence, int64_t length);
+
+/* Tokens stored. */
+quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequence, int64_t *out);
+
+/* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
+quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks, int64_t *count);
+
+/*===----------------------------------------------------------------------===*
+ * Steps
+ *===----------------------------------------------------------------------===*/
+
+typedef struct quire_executor quire_executor;
+
+typedef struct quire_executor_options {
+  size_t struct_size;
+  int64_t threads;        /* that run parallel loops, the caller included; 0: as many as this process may use */
+  int64_t max_tokens;     /* rows of a step at most; 0: 1024 */
+  int64_t max_sequences;  /* sequences of a step at most; 0: 64 */
+  int64_t trace_capacity; /* runtime calls of the model that are recorded, oldest first; 0: none */
+} quire_executor_options;
+
+/* Runs steps of a model on a pool of the same shape. All memory of a step is made here. */
+quire_status quire_executor_create(quire_model *model, quire_pool *pool, const quire_executor_options *options,
+                                   quire_executor **out);
+void quire_executor_destroy(quire_executor *executor);
+
+/* New tokens for several sequences: those of sequences[0], then those of sequences[1], and so on. */
+typedef struct quire_batch {
+  size_t struct_size;
+  int64_t sequence_count;
+  const quire_sequence *sequences; /* [sequence_count], all different */
+  const int64_t *token_counts;     /* [sequence_count], each at least 1 */
+  const int64_t *tokens;           /* [sum of token_counts] ids */
+  const int64_t *selected;         /* [selected_count] rows whose logits are wanted, ascending */
+  int64_t selected_count;
+} quire_batch;
+
+/* Reserves what is missing, runs the model, commits. `logits` is [selected_count][vocabulary]. On failure nothing has changed,
+ * except that after QUIRE_INVARIANT_BROKEN the reservations are kept. Allocates nothing from the heap. */
+quire_status quire_executor_step(quire_executor *executor, const quire_batch *batch, float *logits);
+
+/* The same with lengths and block tables that the caller keeps; the pool's records are neither read nor changed, so the
+ * caller answers for the blocks. Every entry that a sequence needs (past_lens + its tokens, rounded up to blocks) must be a
+ * block number of the pool. */
+typedef struct quire_explicit_batch {
+  size_t struct_size;
+  int64_t sequence_count;
+  const int64_t *token_counts;  /* [sequence_count], each at least 1 */
+  const int64_t *tokens;        /* [sum of token_counts] ids */
+  const int64_t *past_lens;     /* [sequence_count] tokens stored before */
+  const int32_t *block_tables;  /* [sequence_count][table_stride] */
+  int64_t table_stride;
+  const int64_t *selected;      /* [selected_count] rows, ascending */
+  int64_t selected_count;
+} quire_explicit_batch;
+
+quire_status quire_executor_invoke(quire_executor *executor, const quire_explicit_batch *batch, float *logits);
+
+typedef struct quire_executor_stats {
+  size_t struct_size;
+  int64_t steps;
+  int64_t tokens;             /* rows over all steps */
+  int64_t threads;
+  int64_t scratch_bytes;      /* of the largest step allowed */
+  int64_t acquires;
+  int64_t prefetch_issued;    /* requests that the model made */
+  int64_t prefetch_redundant; /* those for blocks that were already resident */
+} quire_executor_stats;
+
+quire_status quire_executor_get_stats(const quire_executor *executor, quire_executor_stats *out);
+
+typedef enum quire_trace_kind {
+  QUIRE_TRACE_ACQUIRE = 0,
+  QUIRE_TRACE_PREFETCH = 1,
+  QUIRE_TRACE_RELEASE = 2
+} quire_trace_kind;
+
+/* One call of the model into the runtime, in order of the calls. */
+typedef struct quire_trace_event {
+  int64_t kind; /* quire_trace_kind */
+  int64_t layer;
+  int64_t step;        /* counts from 0 */
+  int64_t nanoseconds; /* since the executor was made */
+} quire_trace_event;
+
+/* The recorded calls; valid until the next step. Recording stops when trace_capacity is reached. */
+quire_status quire_executor_trace(const quire_executor *executor, const quire_trace_event **events, int64_t *count);
+
+/* The loop that models use: runs fn over [0, count) in chunks of at least `grain`, on the executor's threads; returns when all
+ * ran. Called from inside such a loop it runs on the calling thread. */
+quire_status quire_executor_parallel(quire_executor *executor, int64_t count, int64_t grain, quire_task_fn fn, void *env);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUIRE_RUNTIME_H */

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Anonymous memory from the system: zeroed, committed on first touch, given back on destruction.
+#ifndef QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
+#define QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
+
+#include "core/Status.h"
+
+#include <cstddef>
+
+namespace quire::runtime {
+
+class MappedMemory {
+public:
+  enum class Pages {
+    /// 4 KiB pages: for tables of which a small part is used.
+    Small,
+    /// Asks for 2 MiB pages and aligns to them: for data that is streamed.
+    Huge,
+  };
+
+  MappedMemory() = default;
+  MappedMemory(MappedMemory &&other) noexcept;
+  MappedMemory &operator=(MappedMemory &&other) noexcept;
+  ~MappedMemory();
+
+  /// Replaces the contents by `bytes` zero bytes. 0 bytes give a valid, empty
+  /// memory with a non-null address.
+  Status map(size_t bytes, Pages pages);
+
+  char *data() const { return data_; }
+  size_t size() const { return size_; }
+
+private:
+  void unmap();
+
+  char *data_ = nullptr;
+  size_t size_ = 0;   // as asked for
+  size_t mapped_ = 0; // from data_, in whole pages
+};
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Range checks of model descriptions; bounds keep every derived size inside 64 bits.
+#include "model/ModelInfo.h"
+
+namespace quire::runtime {
+
+static constexpr int64_t maxExtent = int64_t(1) << 24;  // heads, dims, tokens of a block
+static constexpr int64_t maxLayers = int64_t(1) << 16;
+static constexpr int64_t maxBytes = int64_t(1) << 44;
+static constexpr int64_t maxCount = int64_t(1) << 40;   // vocabulary, positions
+
+int64_t elementBytes(int64_t element) {
+  switch (element) {
+  case QUIRE_ELEMENT_F32:
+    return 4;
+  case QUIRE_ELEMENT_F16:
+  case QUIRE_ELEMENT_BF16:
+    return 2;
+  default:
+    return 0;
+  }
+}
+
+const char *elementName(int64_t element) {
+  switch (element) {
+  case QUIRE_ELEMENT_F32:
+    return "f32";
+  case QUIRE_ELEMENT_F16:
+    return "f16";
+  case QUIRE_ELEMENT_BF16:
+    return "bf16";
+  default:
+    return nullptr;
+  }
+}
+
+static Status checkRange(const char *what, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high)
+    return success();
+  return failure(QUIRE_BAD_ARTEFACT, "%s: expected %lld to %lld, but got %lld", what,
+                 static_cast<long long>(low), static_cast<long long>(high),
+                 static_cast<long long>(value));
+}
+
+static Status checkLayer(const quire_model_info &info, int64_t index) {
+  const quire_model_layer &layer = info.layers[index];
+  QUIRE_TRY(checkRange("layer kv_heads", layer.kv_heads, 1, maxExtent));
+  QUIRE_TRY(checkRange("layer key_dim", layer.key_dim, 1, maxExtent));
+  QUIRE_TRY(checkRange("layer value_dim", layer.value_dim, 1, maxExtent));
+  QUIRE_TRY(checkRange("layer lanes", layer.lanes, 1, info.block_tokens));
+  QUIRE_TRY(checkRange("layer block_bytes", layer.block_bytes, 1, maxBytes));
+  QUIRE_TRY(checkRange("layer value_offset", layer.value_offset, 1, layer.block_bytes));
+  int64_t bytes = elementBytes(layer.element);
+  if (bytes == 0)
+    return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld",
+                   static_cast<long long>(layer.element));
+  if (info.block_tokens % layer.lanes != 0)
+    return failure(QUIRE_BAD_ARTEFACT, "layer lanes: %lld does not divide block_tokens %lld",
+                   static_cast<long long>(layer.lanes), static_cast<long long>(info.block_tokens));
+  int64_t rows, keys, values;
+  if (__builtin_mul_overflow(layer.kv_heads, info.block_tokens, &rows) ||
+      __builtin_mul_overflow(rows, layer.key_dim * bytes, &keys) ||
+      __builtin_mul_overflow(rows, layer.value_dim * bytes, &values) ||
+      keys > layer.value_offset || values > layer.block_bytes - layer.value_offset)
+    return failure(QUIRE_BAD_ARTEFACT, "layer block_bytes: keys and values do not fit into %lld bytes",
+                   static_cast<long long>(layer.block_bytes));
+  return success();
+}
+
+Status checkModelInfo(const quire_model_info &info) {
+  QUIRE_TRY(checkRange("vocabulary", info.vocabulary, 1, maxCount));
+  QUIRE_TRY(checkRange("token_limit", info.token_limit, 1, maxCount));
+  QUIRE_TRY(checkRange("block_tokens", info.block_tokens, 1, maxExtent));
+  QUIRE_TRY(checkRange("layer_count", info.layer_count, 1, maxLayers));
+  QUIRE_TRY(checkRange("weights_bytes", info.weights_bytes, 0, maxBytes));
+  QUIRE_TRY(checkRange("scratch_fixed", info.scratch_fixed, 0, maxBytes));
+  QUIRE_TRY(checkRange("scratch_per_token", info.scratch_per_token, 0, maxBytes));
+  QUIRE_TRY(checkRange("scratch_per_selected", info.scratch_per_selected, 0, maxBytes));
+  if (info.max_positions != -1)
+    QUIRE_TRY(checkRange("max_positions", info.max_positions, 1, maxCount));
+  if (!info.layers)
+    return failure(QUIRE_BAD_ARTEFACT, "layers: missing");
+  for (int64_t layer = 0; layer < info.layer_count; ++layer)
+    QUIRE_TRY(checkLayer(info, layer));
+  return success();
+}
+
+int64_t blockBytesOf(const quire_model_info &info) {
+  int64_t bytes = 0; // maxLayers * maxBytes fits
+  for (int64_t layer = 0; layer < info.layer_count; ++layer)
+    bytes += info.layers[layer].block_bytes;
+  return bytes;
+}
+
+int64_t scratchBytes(const quire_model_info &info, int64_t tokens, int64_t selected) {
+  int64_t bytes = info.scratch_fixed + info.scratch_per_token * tokens + info.scratch_per_selected * selected;
+  return (bytes + 63) & ~int64_t(63);
+}
+
+} // namespace quire::runtime

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Creation of the arena, and blocks and their memory.
+#include "pool/Pool.h"
+
+#include "model/ModelInfo.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace quire::runtime {
+
+/// Start of every layer's arena: a cache line, which also suits every vector.
+static constexpr uint64_t layerAlignment = 64;
+
+static constexpr unsigned char poisonByte = 0xFF;
+
+static uint64_t handleOf(uint32_t index, uint32_t generation) {
+  return uint64_t(generation) << 32 | index;
+}
+
+Pool::Pool(uint32_t blocks, const Options &options)
+    : poison_(options.poison), allocator_(blocks, options.order),
+      callerReferences_(blocks) {}
+
+Status Pool::create(const quire_model_info &info, const Options &options,
+                    std::unique_ptr<Pool> &out) {
+  QUIRE_TRY(checkModelInfo(info));
+  int64_t blockBytes = blockBytesOf(info);
+  uint64_t blocks = options.bytes / static_cast<uint64_t>(blockBytes);
+  if (blocks == 0)
+    return failure(QUIRE_OUT_OF_BLOCKS,
+                   "a kv budget of %llu bytes holds no block: one block of %lld tokens takes %lld bytes",
+                   static_cast<unsigned long long>(options.bytes), static_cast<long long>(info.block_tokens),
+                   static_cast<long long>(blockBytes));
+  blocks = std::min<uint64_t>(blocks, INT32_MAX);
+  std::unique_ptr<Pool> pool(new Pool(static_cast<uint32_t>(blocks), options));
+  pool->blockTokens_ = info.block_tokens;
+  pool->blockBytes_ = blockBytes;
+  pool->maxPositions_ = info.max_positions;
+
+  std::vector<uint64_t> offsets;
+  uint64_t bytes = 0;
+  for (int64_t l = 0; l < info.layer_count; ++l) {
+    offsets.push_back(bytes);
+    bytes += blocks * static_cast<uint64_t>(info.layers[l].block_bytes);
+    bytes = (bytes + layerAlignment - 1) & ~(layerAlignment - 1);
+  }
+  QUIRE_TRY(pool->arena_.map(bytes, MappedMemory::Pages::Huge));
+  for (int64_t l = 0; l < info.layer_count; ++l)
+    pool->layers_.push_back({pool->arena_.data() + offsets[l], info.layers[l].block_bytes});
+  if (pool->poison_)
+    std::memset(pool->arena_.data(), poisonByte, bytes);
+  out = std::move(pool);
+  return success();
+}
+
+void Pool::fill(uint32_t block, unsigned char byte) {
+  for (const Layer &layer : layers_)
+    std::memset(layer.base + block * layer.blockBytes, byte, static_cast<size_t>(layer.blockBytes));
+}
+
+void Pool::copyBlock(uint32_t from, uint32_t to) {
+  for (const Layer &layer : layers_)
+    std::memcpy(layer.base + to * layer.blockBytes, layer.base + from * layer.blockBytes,
+                static_cast<size_t>(layer.blockBytes));
+  copiedBytes_ += blockBytes_;
+}
+
+void Pool::dropReference(uint32_t block) {
+  if (allocator_.release(block) && poison_)
+    fill(block, poisonByte);
+}
+
+Status Pool::findBlock(quire_block handle, uint32_t &out) const {
+  uint32_t index = static_cast<uint32_t>(handle);
+  uint32_t generation = static_cast<uint32_t>(handle >> 32);
+  if (generation == 0 || index >= allocator_.total())
+    return failure(QUIRE_INVALID_ARGUMENT, "not a block handle of this pool");
+  // The caller may hold a reference only through handles, so a block that only
+  // sequences use is as stale as a free one.
+  if (allocator_.generation(index) != generation || callerReferences_[index] == 0)
+    return failure(QUIRE_STALE_HANDLE, "block %u was released", index);
+  out = index;
+  return success();
+}
+
+Status Pool::allocate(int64_t count, quire_block *out) {
+  if (count < 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
+                   static_cast<long long>(count));
+  std::vector<int32_t> blocks;
+  if (count > blocksFree() || !allocator_.allocate(static_cast<uint32_t>(count), blocks))
+    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free",
+                   static_cast<long long>(count), static_cast<long long>(blocksFree()),
+                   static_cast<long long>(blocksTotal()));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    uint32_t block = static_cast<uint32_t>(blocks[i]);
+    callerReferences_[block] = 1;
+    out[i] = handleOf(block, allocator_.generation(block));
+  }
+  checkInvariants();
+  return success();
+}
+
+Status Pool::retain(quire_block handle) {
+  uint32_t block;
+  QUIRE_TRY(findBlock(handle, block));
+  if (!allocator_.retain(block))
+    return failure(QUIRE_INVALID_ARGUMENT, "block %u has too many references", block);
+  ++callerReferences_[block];
+  checkInvariants();
+  return success();
+}
+
+Status Pool::release(quire_block handle) {
+  uint32_t block;
+  QUIRE_TRY(findBlock(handle, block));
+  --callerReferences_[block];
+  dropReference(block);
+  checkInvariants();
+  return success();
+}
+
+Status Pool::index(quire_block handle, int32_t &out) const {
+  uint32_t block;
+  QUIRE_TRY(findBlock(handle, block));
+  out = static_cast<int32_t>(block);
+  return success();
+}
+
+Status Pool::validate() const {
+  QUIRE_TRY(allocator_.validate());
+  std::vector<uint64_t> counted(callerReferences_.begin(), callerReferences_.end());
+  QUIRE_TRY(validateSequences(counted));
+  for (uint32_t block = 0; block < allocator_.total(); ++block)
+    if (counted[block] != allocator_.references(block))
+      return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but %llu owners", block,
+                     allocator_.references(block), static_cast<unsigned long long>(counted[block]));
+  return success();
+}
+
+void Pool::checkInvariants() const {
+#if !defined(NDEBUG) || defined(QUIRE_CHECK_INVARIANTS)
+  Status status = validate();
+  if (!status.ok()) {
+    std::fprintf(stderr, "quire runtime: %s\n", status.text().c_str());
+    std::abort();
+  }
+#endif
+}
+
+} // namespace quire::runtime

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A file that appears under its name only when it is whole.
+#ifndef QUIRE_RUNTIME_SERVING_OUTPUTFILE_H
+#define QUIRE_RUNTIME_SERVING_OUTPUTFILE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace quire::serving {
+
+/// Written as `path`.partial, renamed to `path` by finish(). What is not
+/// finished is removed. "-" and existing files that are not regular (a terminal,
+/// /dev/null) are written directly.
+class OutputFile {
+public:
+  OutputFile() = default;
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+  ~OutputFile();
+
+  // Each returns false on failure, with the reason in error().
+  bool open(const std::string &path);
+  bool write(const void *data, size_t bytes);
+  /// Hands what is written to the system, so that others can read along.
+  bool flush();
+  /// Overwrites bytes written before; later writes continue at the end.
+  bool rewrite(uint64_t offset, const void *data, size_t bytes);
+  bool finish();
+
+  bool isOpen() const { return file_ != nullptr; }
+  const std::string &error() const { return error_; }
+
+private:
+  bool fail();
+
+  std::string path_;
+  std::string partial_; // empty: written directly
+  std::FILE *file_ = nullptr;
+  std::string error_;
+};
+
+} // namespace quire::serving
+
+#endif // QUIRE_RUNTIME_SERVING_OUTPUTFILE_H

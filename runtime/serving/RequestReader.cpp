@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The strict JSON lines reader.
+#include "serving/RequestReader.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace quire::serving {
+
+using Json = nlohmann::json;
+
+static constexpr size_t maxLineBytes = size_t(64) << 20;
+static constexpr size_t maxIdLength = 64;
+static constexpr size_t maxShown = 40; // characters of a bad value in an error
+
+namespace {
+
+/// A refused line; the text goes into the request's error.
+struct BadLine {
+  std::string text;
+};
+
+} // namespace
+
+static std::string shown(const Json &value) {
+  if (value.is_array())
+    return "an array";
+  if (value.is_object())
+    return "an object";
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() > maxShown ? text.substr(0, maxShown - 3) + "..." : text;
+}
+
+[[noreturn]] static void refuse(const std::string &what, const std::string &expected, const Json &got) {
+  throw BadLine{what + ": expected " + expected + ", but got " + shown(got)};
+}
+
+static std::string range(int64_t low, int64_t high) {
+  return "an integer of " + std::to_string(low) + " to " + std::to_string(high);
+}
+
+/// JSON integers only: 1.0 and 1e3 are not.
+static int64_t integer(const Json &value, const std::string &what, int64_t low, int64_t high) {
+  bool fits = value.is_number_integer() &&
+              !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX));
+  if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high)
+    refuse(what, range(low, high), value);
+  return value.get<int64_t>();
+}
+
+static double number(const Json &value, const std::string &what, const char *expected) {
+  if (!value.is_number() || !std::isfinite(value.get<double>()))
+    refuse(what, expected, value);
+  return value.get<double>();
+}
+
+static std::vector<int64_t> tokenIds(const Json &value, const char *what, int64_t limit) {
+  if (!value.is_array())
+    refuse(what, "an array of token ids", value);
+  std::vector<int64_t> ids;
+  ids.reserve(value.size());
+  for (const Json &id : value)
+    ids.push_back(integer(id, std::string(what) + "[" + std::to_string(ids.size()) + "]", 0, limit - 1));
+  return ids;
+}
+
+static bool validId(const std::string &id) {
+  if (id.empty() || id.size() > maxIdLength)
+    return false;
+  return std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  });
+}
+
+/// Parses an object and refuses a key that comes twice.
+static Json parseObject(std::string_view line) {
+  std::unordered_set<std::string> keys;
+  std::string twice;
+  auto watch = [&](int depth, Json::parse_event_t event, Json &key) {
+    if (depth == 1 && event == Json::parse_event_t::key && !keys.insert(key.get<std::string>()).second)
+      twice = key.get<std::string>();
+    return true;
+  };
+  Json object;
+  try {
+    object = Json::parse(line.begin(), line.end(), watch);
+  } catch (const Json::exception &error) {
+    std::string text = error.what(); // "[json.exception.parse_error.101] parse error at line 1, column 5: ..."
+    size_t start = text.find("] ");
+    throw BadLine{"not valid JSON: " + (start == std::string::npos ? text : text.substr(start + 2))};
+  }
+  if (!object.is_object())
+    refuse("request", "an object", object);
+  if (!twice.empty())
+    throw BadLine{"key " + shown(twice) + " comes twice"};
+  return object;
+}
+
+static void readId(const Json &object, Request &out) {
+  auto found = object.find("id");
+  if (found == object.end())
+    throw BadLine{"missing 'id'"};
+  const char *expected = "an integer or 1 to 64 characters of A-Z a-z 0-9 . _ -";
+  if (found->is_number_unsigned()) {
+    out.id = std::to_string(found->get<uint64_t>());
+    out.idKind = Request::IdKind::Integer;
+  } else if (found->is_number_integer()) {
+    out.id = std::to_string(found->get<int64_t>());
+    out.idKind = Request::IdKind::Integer;
+  } else if (found->is_string() && validId(found->get<std::string>())) {
+    out.id = found->get<std::string>();
+    out.idKind = Request::IdKind::Text;
+  } else {
+    refuse("id", expected, *found);
+  }
+}
+
+static void readSampling(const std::string &key, const Json &value, Sampling &out) {
+  if (key == "temperature") {
+    out.temperature = number(value, key, "a number of at least 0");
+    if (out.temperature < 0)
+      refuse(key, "a number of at least 0", value);
+  } else if (key == "top_k") {
+    out.topK = integer(value, key, 0, INT64_MAX);
+  } else if (key == "top_p") {
+    out.topP = number(value, key, "a number above 0, at most 1");
+    if (!(out.topP > 0 && out.topP <= 1))
+      refuse(key, "a number above 0, at most 1", value);
+  } else if (key == "seed") {
+    if (!value.is_number_unsigned())
+      refuse(key, "an integer of 0 to 18446744073709551615", value);
+    out.seed = value.get<uint64_t>();
+  }
+}
+
+RequestReader::RequestReader(const quire_model_info &model)
+    : tokenLimit_(model.token_limit), vocabulary_(model.vocabulary), maxPositions_(model.max_positions) {}
+
+void RequestReader::checkLength(bool lengthGiven, Request &out) const {
+  int64_t prompt = static_cast<int64_t>(out.prompt.size());
+  if (!lengthGiven) {
+    out.maxNewTokens = defaultMaxNewTokens;
+    if (maxPositions_ >= 0)
+      out.maxNewTokens = std::min(out.maxNewTokens, maxPositions_ - prompt);
+  }
+  if (maxPositions_ >= 0 && (prompt >= maxPositions_ || out.maxNewTokens > maxPositions_ - prompt))
+    throw BadLine{"length: " + std::to_string(prompt) + " prompt tokens and " +
+                  std::to_string(std::max<int64_t>(out.maxNewTokens, 1)) + " new ones are beyond the model's " +
+                  std::to_string(maxPositions_) + " positions"};
+}
+
+void RequestReader::parse(std::string_view line, Request &out) {
+  if (line.size() > maxLineBytes)
+    throw BadLine{"longer than 64 MiB"};
+  Json object = parseObject(line);
+  readId(object, out);
+  if (!seen_.insert(out.id).second)
+    throw BadLine{"id '" + out.id + "' was used by an earlier request"};
+  bool lengthGiven = false;
+  for (const auto &[key, value] : object.items()) {
+    if (key == "id")
+      continue;
+    if (key == "prompt") {
+      out.prompt = tokenIds(value, "prompt", tokenLimit_);
+    } else if (key == "max_new_tokens") {
+      out.maxNewTokens = integer(value, key, 1, INT32_MAX);
+      lengthGiven = true;
+    } else if (key == "stop") {
+      out.stop = tokenIds(value, "stop", vocabulary_);
+    } else if (key == "temperature" || key == "top_k" || key == "top_p" || key == "seed") {
+      readSampling(key, value, out.sampling);
+    } else if (key == "inputs") {
+      if (!value.is_object())
+        refuse(key, "an object of file names", value);
+      if (!value.empty())
+        throw BadLine{"inputs: this model takes no input but tokens, but got " + shown(value.begin().key())};
+    } else {
+      throw BadLine{"unknown key " + shown(key) +
+                    ": expected id, prompt, max_new_tokens, stop, temperature, top_k, top_p, seed or inputs"};
+    }
+  }
+  if (!object.contains("prompt"))
+    throw BadLine{"missing 'prompt'"};
+  if (out.prompt.empty())
+    throw BadLine{"prompt: expected at least one token id, but got none"};
+  checkLength(lengthGiven, out);
+}
+
+bool RequestReader::read(std::string_view line, Request &out) {
+  ++line_;
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+    return false;
+  out = Request();
+  out.line = line_;
+  try {
+    parse(line, out);
+  } catch (const BadLine &bad) {
+    out.error = "line " + std::to_string(line_) + ": " + bad.text;
+  }
+  return true;
+}
+
+} // namespace quire::serving

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Writes results as JSON lines while they come in, and logits as NumPy files.
+#ifndef QUIRE_RUNTIME_SERVING_RESULTWRITER_H
+#define QUIRE_RUNTIME_SERVING_RESULTWRITER_H
+
+#include "serving/OutputFile.h"
+#include "serving/Request.h"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace quire::serving {
+
+/// The JSON of one result, without the newline.
+std::string resultLine(const Request &request, const Result &result);
+
+class ResultWriter {
+public:
+  /// `logitsFolder` empty: logits are not written. Made if missing. False on
+  /// failure, with the reason in error().
+  bool open(const std::string &path, const std::string &logitsFolder, int64_t vocabulary);
+
+  /// One more row of a request's logits.
+  bool addLogits(const Request &request, const float *row);
+  bool addResult(const Request &request, const Result &result);
+
+  /// Makes the results appear under their name; logits of requests without a
+  /// result are dropped.
+  bool finish();
+
+  const std::string &error() const { return error_; }
+
+private:
+  struct Rows {
+    OutputFile file;
+    int64_t count = 0;
+  };
+
+  bool check(const OutputFile &file, bool ok);
+  std::string header(int64_t rows) const;
+
+  OutputFile results_;
+  std::string folder_;
+  int64_t vocabulary_ = 0;
+  std::map<int64_t, std::unique_ptr<Rows>> logits_; // by line of the request
+  std::string error_;
+};
+
+} // namespace quire::serving
+
+#endif // QUIRE_RUNTIME_SERVING_RESULTWRITER_H

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The scheduling loop.
+#include "serving/Scheduler.h"
+
+#include <algorithm>
+
+namespace quire::serving {
+
+int64_t Scheduler::Active::token(int64_t index) const {
+  size_t i = static_cast<size_t>(index);
+  size_t prompt = request.prompt.size();
+  return i < prompt ? request.prompt[i] : result.tokens[i - prompt];
+}
+
+Scheduler::Scheduler(const quire_model_info &model, quire_pool *pool, quire_executor *executor,
+                     const SchedulerLimits &limits, ResultSink &sink)
+    : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink) {
+  quire_pool_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  quire_pool_get_stats(pool_, &stats);
+  blocksTotal_ = stats.blocks_total;
+}
+
+Scheduler::~Scheduler() {
+  for (size_t index : running_)
+    releaseBlocks(requests_[index]);
+}
+
+int64_t Scheduler::freeBlocks() const {
+  quire_pool_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  quire_pool_get_stats(pool_, &stats);
+  return stats.blocks_free;
+}
+
+/// A failure that no request caused.
+bool Scheduler::broken(const char *what) {
+  error_ = std::string(what) + ": " + quire_last_error();
+  return false;
+}
+
+/// Whether the request can ever complete in this pool. With stop tokens its
+/// length is not known, so only the prompt counts. The last token is not stored.
+bool Scheduler::fits(const Active &active, std::string &why) const {
+  int64_t stored = static_cast<int64_t>(active.request.prompt.size());
+  if (active.request.stop.empty())
+    stored += active.request.maxNewTokens - 1;
+  int64_t needed = blocksFor(stored);
+  if (needed <= blocksTotal_)
+    return true;
+  why = "needs " + std::to_string(needed) + " blocks of " + std::to_string(model_.block_tokens) +
+        " tokens, but the pool has " + std::to_string(blocksTotal_) + "; give it more kv bytes";
+  return false;
+}
+
+bool Scheduler::refuse(Active &active, const std::string &text) {
+  active.result.reason = FinishReason::Error;
+  active.result.error = text;
+  bool taken = sink_.finished(active.request, active.result);
+  active = Active();
+  return taken;
+}
+
+bool Scheduler::add(Request request) {
+  requests_.emplace_back();
+  Active &active = requests_.back();
+  active.request = std::move(request);
+  std::string why = active.request.error;
+  if (!why.empty())
+    return refuse(active, why);
+  if (!fits(active, why))
+    return refuse(active, "line " + std::to_string(active.request.line) + ": " + why);
+  waiting_.push_back(requests_.size() - 1);
+  return true;
+}
+
+void Scheduler::releaseBlocks(Active &active) {
+  if (active.sequence)
+    quire_sequence_release(pool_, active.sequence);
+  active.sequence = 0;
+  active.stored = 0;
+}
+
+void Scheduler::preemptYoungest() {
+  size_t index = running_.back();
+  running_.pop_back();
+  releaseBlocks(requests_[index]);
+  requests_[index].preempted = true;
+  waiting_.push_front(index);
+  ++statistics_.preemptions;
+}
+
+/// Makes room for the next token of a running sequence; younger ones give way,
+/// then itself (`kept` false). An oldest one without room has the whole pool.
+bool Scheduler::growOne(size_t position, bool &preempted, bool &kept) {
+  size_t index = running_[position];
+  Active &active = requests_[index];
+  kept = true;
+  for (;;) {
+    quire_status status = quire_sequence_reserve(pool_, active.sequence, active.pending());
+    if (status == QUIRE_OK)
+      return true;
+    if (status != QUIRE_OUT_OF_BLOCKS)
+      return broken("reserving blocks");
+    if (running_.size() == 1) {
+      kept = false;
+      return finish(index, FinishReason::Error,
+                    "the pool of " + std::to_string(blocksTotal_) + " blocks is full after " +
+                        std::to_string(active.stored) + " tokens; give it more kv bytes");
+    }
+    bool itself = running_.back() == index;
+    preemptYoungest();
+    preempted = true;
+    if (itself) {
+      kept = false;
+      return true;
+    }
+  }
+}
+
+bool Scheduler::growRunning(bool &preempted) {
+  for (size_t position = 0; position < running_.size();) {
+    bool kept;
+    if (!growOne(position, preempted, kept))
+      return false;
+    position += kept;
+  }
+  return true;
+}
+
+/// Decoding sequences take part with one token each, prefilling ones share the
+/// budget from the oldest on.
+void Scheduler::planRunning(int64_t &budget, int64_t &prefill) {
+  for (size_t index : running_) {
+    Active &active = requests_[index];
+    int64_t tokens = active.pending();
+    if (active.stored < active.prefillEnd) {
+      tokens = std::min(tokens, budget);
+      budget -= tokens;
+      prefill += tokens;
+    }
+    if (tokens > 0)
+      parts_.push_back({index, tokens});
+  }
+}
+
+bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
+  while (!waiting_.empty() && budget > 0 && static_cast<int64_t>(running_.size()) < limits_.maxBatch) {
+    size_t index = waiting_.front();
+    Active &active = requests_[index];
+    // One that gave way comes back only if it will not have to again at once.
+    int64_t spare = active.preempted && !running_.empty() ? 1 : 0;
+    int64_t needed = blocksFor(active.known());
+    if (needed + spare > freeBlocks()) {
+      if (!running_.empty())
+        return true;
+      waiting_.pop_front();
+      if (!finish(index, FinishReason::Error,
+                  "needs " + std::to_string(needed) + " blocks, but the pool has " + std::to_string(blocksTotal_)))
+        return false;
+      continue;
+    }
+    if (quire_sequence_create(pool_, &active.sequence) != QUIRE_OK ||
+        quire_sequence_reserve(pool_, active.sequence, active.known()) != QUIRE_OK)
+      return broken("admitting a request");
+    waiting_.pop_front();
+    running_.push_back(index);
+    active.prefillEnd = active.known();
+    int64_t tokens = std::min(active.known(), budget);
+    budget -= tokens;
+    prefill += tokens;
+    parts_.push_back({index, tokens});
+  }
+  return true;
+}
+
+Scheduler::Progress Scheduler::step() {
+  if (waiting_.empty() && running_.empty())
+    return Progress::Idle;
+  parts_.clear();
+  int64_t budget = limits_.prefillChunk, prefill = 0;
+  bool preempted = false;
+  if (!growRunning(preempted))
+    return Progress::Failed;
+  planRunning(budget, prefill);
+  // After a preemption the pool is tight; whoever gave way waits a step.
+  if ((!preempted || parts_.empty()) && !admit(budget, prefill))
+    return Progress::Failed;
+  if (parts_.empty()) // the last ones ended in errors
+    return waiting_.empty() && running_.empty() ? Progress::Idle : Progress::Stepped;
+  return runStep(prefill) ? Progress::Stepped : Progress::Failed;
+}
+
+bool Scheduler::runStep(int64_t prefill) {
+  sequences_.clear();
+  counts_.clear();
+  tokens_.clear();
+  selected_.clear();
+  selectedOwner_.clear();
+  StepRecord record;
+  for (const Part &part : parts_) {
+    Active &active = requests_[part.active];
+    sequences_.push_back(active.sequence);
+    counts_.push_back(part.tokens);
+    for (int64_t i = 0; i < part.tokens; ++i)
+      tokens_.push_back(active.token(active.stored + i));
+    active.stored += part.tokens;
+    record.kvTokens += active.stored;
+    if (active.pending() == 0) {
+      selected_.push_back(static_cast<int64_t>(tokens_.size()) - 1);
+      selectedOwner_.push_back(part.active);
+    }
+  }
+  logits_.resize(selected_.size() * static_cast<size_t>(model_.vocabulary));
+  quire_batch batch = {};
+  batch.struct_size = sizeof(batch);
+  batch.sequence_count = static_cast<int64_t>(sequences_.size());
+  batch.sequences = sequences_.data();
+  batch.token_counts = counts_.data();
+  batch.tokens = tokens_.data();
+  batch.selected = selected_.data();
+  batch.selected_count = static_cast<int64_t>(selected_.size());
+  Clock::time_point before = Clock::now();
+  if (quire_executor_step(executor_, &batch, logits_.data()) != QUIRE_OK)
+    return broken("running a step");
+  record.ms = std::chrono::duration<double, std::milli>(Clock::now() - before).count();
+  record.tokens = static_cast<int64_t>(tokens_.size());
+  record.sequences = batch.sequence_count;
+  statistics_.steps.push_back(record);
+  statistics_.maxSequencesInStep = std::max(statistics_.maxSequencesInStep, record.sequences);
+  statistics_.maxPrefillTokensInStep = std::max(statistics_.maxPrefillTokensInStep, prefill);
+  for (size_t i = 0; i < selectedOwner_.size(); ++i) {
+    size_t index = selectedOwner_[i];
+    const float *row = logits_.data() + i * static_cast<size_t>(model_.vocabulary);
+    if (!sink_.logits(requests_[index].request, row) || !takeToken(index, row))
+      return false;
+  }
+  return true;
+}
+
+/// Chooses the next token and ends the request if that was its last.
+bool Scheduler::takeToken(size_t index, const float *row) {
+  Active &active = requests_[index];
+  int64_t place = static_cast<int64_t>(active.result.tokens.size());
+  int64_t token = sampler_.choose(row, model_.vocabulary, active.request.sampling, static_cast<uint64_t>(place));
+  if (token < 0)
+    return finish(index, FinishReason::Error, "the logits of new token " + std::to_string(place) + " are not numbers");
+  active.lastToken = Clock::now();
+  if (active.result.tokens.empty())
+    active.firstToken = active.lastToken;
+  active.result.tokens.push_back(token);
+  ++generated_;
+  const std::vector<int64_t> &stop = active.request.stop;
+  if (std::find(stop.begin(), stop.end(), token) != stop.end())
+    return finish(index, FinishReason::Stop, {});
+  if (place + 1 == active.request.maxNewTokens)
+    return finish(index, FinishReason::Length, {});
+  if (token >= model_.token_limit)
+    return finish(index, FinishReason::Error,
+                  "token " + std::to_string(token) + " was chosen, but the model takes ids below " +
+                      std::to_string(model_.token_limit));
+  return true;
+}
+
+bool Scheduler::finish(size_t index, FinishReason reason, const std::string &text) {
+  Active &active = requests_[index];
+  Result &result = active.result;
+  result.reason = reason;
+  result.error = text;
+  auto ms = [](Clock::duration span) { return std::chrono::duration<double, std::milli>(span).count(); };
+  if (!result.tokens.empty())
+    result.firstTokenMs = ms(active.firstToken - start_);
+  if (result.tokens.size() > 1)
+    result.decodeMsPerToken =
+        ms(active.lastToken - active.firstToken) / static_cast<double>(result.tokens.size() - 1);
+  const int32_t *blocks = nullptr;
+  int64_t count = 0;
+  if (active.sequence)
+    quire_sequence_table(pool_, active.sequence, &blocks, &count);
+  statistics_.finalBlockTables.emplace_back(active.request.id, std::vector<int32_t>(blocks, blocks + count));
+  releaseBlocks(active);
+  running_.erase(std::remove(running_.begin(), running_.end(), index), running_.end());
+  bool taken = sink_.finished(active.request, result);
+  // A long run keeps no more of a finished request than its statistics.
+  active = Active();
+  return taken;
+}
+
+const Statistics &Scheduler::statistics() {
+  quire_pool_stats pool = {};
+  pool.struct_size = sizeof(pool);
+  quire_pool_get_stats(pool_, &pool);
+  statistics_.blockTokens = pool.block_tokens;
+  statistics_.blockBytes = pool.block_bytes;
+  statistics_.blocksTotal = pool.blocks_total;
+  statistics_.blocksPeak = pool.blocks_peak;
+  statistics_.kvCopyBytes = pool.copied_bytes;
+  quire_executor_stats executor = {};
+  executor.struct_size = sizeof(executor);
+  quire_executor_get_stats(executor_, &executor);
+  statistics_.prefetchIssued = executor.prefetch_issued;
+  statistics_.prefetchRedundant = executor.prefetch_redundant;
+  statistics_.threads = executor.threads;
+  return statistics_;
+}
+
+} // namespace quire::serving

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Continuous batching: which sequences take part in a step, with how many tokens, and who gives way when the pool is full.
+#ifndef QUIRE_RUNTIME_SERVING_SCHEDULER_H
+#define QUIRE_RUNTIME_SERVING_SCHEDULER_H
+
+#include "quire/runtime.h"
+#include "serving/Request.h"
+#include "serving/Sampler.h"
+#include "serving/Statistics.h"
+
+#include <chrono>
+#include <deque>
+#include <vector>
+
+namespace quire::serving {
+
+/// Where tokens and results go. False stops the run.
+class ResultSink {
+public:
+  virtual ~ResultSink() = default;
+  /// The row that the request's next token is chosen from.
+  virtual bool logits(const Request &request, const float *row) = 0;
+  virtual bool finished(const Request &request, const Result &result) = 0;
+};
+
+struct SchedulerLimits {
+  int64_t maxBatch = 8;       // sequences of a step
+  int64_t prefillChunk = 512; // prompt tokens of a step, over all its sequences
+};
+
+/// Requests are served in order of arrival: admission stops at the first one
+/// whose prompt finds no room, and the youngest running one gives way. So the
+/// oldest always proceeds, and every request that fits alone completes. What a
+/// request generates depends on nothing but itself.
+class Scheduler {
+public:
+  enum class Progress { Stepped, Idle, Failed };
+
+  /// The executor allows steps of limits.maxBatch sequences and
+  /// limits.maxBatch + limits.prefillChunk tokens.
+  Scheduler(const quire_model_info &model, quire_pool *pool, quire_executor *executor, const SchedulerLimits &limits,
+            ResultSink &sink);
+  ~Scheduler();
+  Scheduler(const Scheduler &) = delete;
+  Scheduler &operator=(const Scheduler &) = delete;
+
+  /// Queues a request. Refused ones get their result at once; false if the sink
+  /// failed.
+  bool add(Request request);
+
+  /// One step of the model, or Idle when nothing is left.
+  Progress step();
+
+  /// Complete after the last step.
+  const Statistics &statistics();
+
+  size_t unfinished() const { return waiting_.size() + running_.size(); }
+  size_t running() const { return running_.size(); }
+  int64_t generated() const { return generated_; }
+  /// Why step() or add() failed.
+  const std::string &error() const { return error_; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Active {
+    Request request;
+    Result result;
+    quire_sequence sequence = 0; // 0: holds no blocks
+    int64_t stored = 0;          // tokens in the pool
+    int64_t prefillEnd = 0;      // tokens before this one are appended in chunks
+    bool preempted = false;
+    Clock::time_point firstToken, lastToken;
+
+    int64_t known() const { return static_cast<int64_t>(request.prompt.size() + result.tokens.size()); }
+    int64_t pending() const { return known() - stored; }
+    int64_t token(int64_t index) const;
+  };
+
+  struct Part {
+    size_t active;  // index into requests_
+    int64_t tokens; // new ones in this step
+  };
+
+  bool refuse(Active &active, const std::string &text);
+  bool fits(const Active &active, std::string &why) const;
+  bool growRunning(bool &preempted);
+  bool growOne(size_t position, bool &preempted, bool &kept);
+  void preemptYoungest();
+  void planRunning(int64_t &budget, int64_t &prefill);
+  bool admit(int64_t &budget, int64_t &prefill);
+  bool runStep(int64_t prefill);
+  bool takeToken(size_t index, const float *row);
+  bool finish(size_t active, FinishReason reason, const std::string &text);
+  void releaseBlocks(Active &active);
+  bool broken(const char *what);
+  int64_t freeBlocks() const;
+  int64_t blocksFor(int64_t tokens) const { return (tokens + model_.block_tokens - 1) / model_.block_tokens; }
+
+  const quire_model_info &model_;
+  quire_pool *pool_;
+  quire_executor *executor_;
+  SchedulerLimits limits_;
+  ResultSink &sink_;
+  Sampler sampler_;
+  Clock::time_point start_ = Clock::now();
+
+  std::deque<Active> requests_;    // all; stable addresses
+  std::deque<size_t> waiting_;     // by arrival; older ones than these all run or are done
+  std::vector<size_t> running_;    // by arrival
+  std::vector<Part> parts_;        // of the step
+  std::vector<quire_sequence> sequences_;
+  std::vector<int64_t> counts_, tokens_, selected_;
+  std::vector<size_t> selectedOwner_;
+  std::vector<float> logits_;
+  int64_t blocksTotal_ = 0;
+  int64_t generated_ = 0;
+  Statistics statistics_;
+  std::string error_;
+};
+
+} // namespace quire::serving
+
+#endif // QUIRE_RUNTIME_SERVING_SCHEDULER_H

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The statistics file.
+#include "serving/Statistics.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace quire::serving {
+
+using Json = nlohmann::ordered_json;
+
+std::string statisticsJson(const Statistics &s) {
+  Json root;
+  root["engine"] = "compiled";
+  root["threads"] = s.threads;
+  root["block_tokens"] = s.blockTokens;
+  root["block_bytes"] = s.blockBytes;
+  root["blocks_total"] = s.blocksTotal;
+  root["blocks_peak"] = s.blocksPeak;
+  root["max_sequences_in_step"] = s.maxSequencesInStep;
+  root["max_prefill_tokens_in_step"] = s.maxPrefillTokensInStep;
+  root["preemptions"] = s.preemptions;
+  root["kv_copy_bytes"] = s.kvCopyBytes;
+  root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};
+  Json tables = Json::object();
+  for (const auto &[id, blocks] : s.finalBlockTables)
+    tables[id] = blocks;
+  root["final_block_tables"] = std::move(tables);
+  Json steps = Json::array();
+  for (const StepRecord &step : s.steps)
+    steps.push_back({{"tokens", step.tokens},
+                     {"sequences", step.sequences},
+                     {"kv_tokens", step.kvTokens},
+                     {"ms", std::round(step.ms * 1000) / 1000}});
+  root["steps"] = std::move(steps);
+  return root.dump() + "\n";
+}
+
+} // namespace quire::serving

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a run did, for --stats.
+#ifndef QUIRE_RUNTIME_SERVING_STATISTICS_H
+#define QUIRE_RUNTIME_SERVING_STATISTICS_H
+
+#include "serving/Request.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace quire::serving {
+
+struct StepRecord {
+  int64_t tokens = 0;    // rows
+  int64_t sequences = 0;
+  int64_t kvTokens = 0;  // stored after the step, over its sequences
+  double ms = 0;         // of the model alone
+};
+
+struct Statistics {
+  int64_t blockTokens = 0;
+  int64_t blockBytes = 0;
+  int64_t blocksTotal = 0;
+  int64_t blocksPeak = 0;
+  int64_t maxSequencesInStep = 0;
+  int64_t maxPrefillTokensInStep = 0; // re-appended tokens included
+  int64_t preemptions = 0;
+  int64_t kvCopyBytes = 0;
+  int64_t prefetchIssued = 0;
+  int64_t prefetchRedundant = 0;
+  int64_t threads = 0;
+  /// Request id and its block table at the moment it finished.
+  std::vector<std::pair<std::string, std::vector<int32_t>>> finalBlockTables;
+  std::vector<StepRecord> steps;
+};
+
+/// JSON text with a newline at its end.
+std::string statisticsJson(const Statistics &statistics);
+
+} // namespace quire::serving
+
+#endif // QUIRE_RUNTIME_SERVING_STATISTICS_H

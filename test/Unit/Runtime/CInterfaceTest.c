@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The C interface used from C: load by structure, two sequences, a fork, errors.
+#include "ToyModel.h"
+#include "quire/runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, quire_last_error());                                  \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
+  } while (0)
+
+static int64_t largest(const float *row) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < TOY_VOCABULARY; ++i)
+    if (row[i] > row[best])
+      best = i;
+  return best;
+}
+
+static void addOne(void *env, int64_t begin, int64_t end) {
+  int64_t *values = env;
+  for (int64_t i = begin; i < end; ++i)
+    ++values[i];
+}
+
+int main(void) {
+  _Alignas(64) static int32_t weights[TOY_VOCABULARY];
+  for (int64_t v = 0; v < TOY_VOCABULARY; ++v)
+    weights[v] = toyWeight(v);
+  const quire_model_info *info = quire_model_query(QUIRE_MODEL_ABI_VERSION);
+  quire_model *model = NULL;
+  CHECK(quire_model_from_info(info, weights, &model) == QUIRE_OK);
+
+  quire_pool_options poolOptions;
+  memset(&poolOptions, 0, sizeof(poolOptions));
+  poolOptions.struct_size = sizeof(poolOptions);
+  poolOptions.bytes = (uint64_t)(8 * quire_model_block_bytes(info));
+  poolOptions.poison = 1;
+  quire_pool *pool = NULL;
+  CHECK(quire_pool_create(info, &poolOptions, &pool) == QUIRE_OK);
+  quire_executor *executor = NULL;
+  CHECK(quire_executor_create(model, pool, NULL, &executor) == QUIRE_OK);
+
+  quire_sequence sequences[2];
+  CHECK(quire_sequence_create(pool, &sequences[0]) == QUIRE_OK);
+  CHECK(quire_sequence_create(pool, &sequences[1]) == QUIRE_OK);
+  int64_t tokens[] = {1, 2, 3, 4}, counts[] = {1, 3}, selected[] = {0, 3};
+  float logits[2][TOY_VOCABULARY];
+  quire_batch batch;
+  memset(&batch, 0, sizeof(batch));
+  batch.struct_size = sizeof(batch);
+  batch.sequence_count = 2;
+  batch.sequences = sequences;
+  batch.token_counts = counts;
+  batch.tokens = tokens;
+  batch.selected = selected;
+  batch.selected_count = 2;
+  CHECK(quire_executor_step(executor, &batch, logits[0]) == QUIRE_OK);
+  int64_t first = largest(logits[1]);
+
+  /* The same prompt in two pieces, on a fork, gives the same logits. */
+  quire_sequence fork;
+  CHECK(quire_sequence_fork(pool, sequences[1], 1, &fork) == QUIRE_OK);
+  batch.sequence_count = 1;
+  batch.sequences = &fork;
+  counts[0] = 2;
+  selected[0] = 1;
+  batch.tokens = tokens + 2;
+  batch.selected_count = 1;
+  float again[TOY_VOCABULARY];
+  CHECK(quire_executor_step(executor, &batch, again) == QUIRE_OK);
+  CHECK(largest(again) == first);
+  CHECK(memcmp(again, logits[1], sizeof(again)) == 0);
+
+  int64_t values[100] = {0};
+  CHECK(quire_executor_parallel(executor, 100, 1, addOne, values) == QUIRE_OK);
+  for (int i = 0; i < 100; ++i)
+    CHECK(values[i] == 1);
+
+  quire_pool_stats stats;
+  stats.struct_size = sizeof(stats);
+  CHECK(quire_pool_get_stats(pool, &stats) == QUIRE_OK);
+  CHECK(stats.blocks_total == 8 && stats.sequences == 3 && stats.blocks_free == 5);
+  /* A program with an older, shorter structure gets what it knows. */
+  memset(&stats, 0x55, sizeof(stats));
+  stats.struct_size = offsetof(quire_pool_stats, blocks_peak);
+  CHECK(quire_pool_get_stats(pool, &stats) == QUIRE_OK);
+  CHECK(stats.blocks_total == 8 && stats.blocks_peak == 0x5555555555555555);
+
+  CHECK(quire_sequence_release(pool, fork) == QUIRE_OK);
+  CHECK(quire_sequence_release(pool, fork) == QUIRE_STALE_HANDLE);
+  CHECK(strstr(quire_last_error(), "was released") != NULL);
+  CHECK(strcmp(quire_status_name(QUIRE_OUT_OF_BLOCKS), "out of blocks") == 0);
+  CHECK(quire_pool_validate(pool) == QUIRE_OK);
+
+  /* Any order of destruction. */
+  quire_model_destroy(model);
+  quire_pool_destroy(pool);
+  quire_executor_destroy(executor);
+  quire_model_destroy(NULL);
+  puts("ok");
+  return 0;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Result files: temporary names, NumPy layout, JSON lines, descriptions.
+#include "ToyFolder.h"
+#include "ToyReference.h"
+#include "serving/Describe.h"
+#include "serving/OutputFile.h"
+#include "serving/ResultWriter.h"
+#include "serving/Statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace quire::serving;
+using namespace quire::test;
+
+static Request named(const std::string &id, Request::IdKind kind, int64_t line) {
+  Request r;
+  r.id = id;
+  r.idKind = kind;
+  r.line = line;
+  r.prompt = {1, 2};
+  return r;
+}
+
+TEST(OutputFile, AppearsWhenFinished) {
+  TemporaryFolder temporary;
+  std::string path = temporary / "out";
+  {
+    OutputFile file;
+    ASSERT_TRUE(file.open(path));
+    ASSERT_TRUE(file.write("abcdef", 6) && file.rewrite(2, "XY", 2) && file.write("!", 1) && file.flush());
+    EXPECT_FALSE(std::filesystem::exists(path));
+    EXPECT_EQ(readFile(path + ".partial"), "abXYef!");
+    ASSERT_TRUE(file.finish());
+  }
+  EXPECT_EQ(readFile(path), "abXYef!");
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  {
+    OutputFile dropped;
+    ASSERT_TRUE(dropped.open(path));
+    ASSERT_TRUE(dropped.write("new", 3));
+  }
+  EXPECT_EQ(readFile(path), "abXYef!"); // the old one stays
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+TEST(OutputFile, ReportsFailures) {
+  TemporaryFolder temporary;
+  OutputFile file;
+  EXPECT_FALSE(file.open(temporary / "no/such/folder"));
+  EXPECT_NE(file.error().find("no/such/folder: No such file"), std::string::npos);
+  OutputFile null;
+  ASSERT_TRUE(null.open("/dev/null")); // written directly, not replaced
+  ASSERT_TRUE(null.write("x", 1) && null.finish());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  OutputFile full;
+  ASSERT_TRUE(full.open("/dev/full"));
+  full.write("x", 1);
+  EXPECT_FALSE(full.finish());
+  EXPECT_NE(full.error().find("No space left"), std::string::npos);
+}
+
+TEST(ResultWriter, NumpyFile) {
+  TemporaryFolder temporary;
+  ResultWriter writer;
+  ASSERT_TRUE(writer.open(temporary / "out.jsonl", temporary / "logits", 3)) << writer.error();
+  Request r = named("x", Request::IdKind::Text, 1);
+  float rows[2][3] = {{1, 2, 3}, {4, 5, -6}};
+  ASSERT_TRUE(writer.addLogits(r, rows[0]) && writer.addLogits(r, rows[1]));
+  EXPECT_FALSE(std::filesystem::exists(temporary / "logits/x.npy"));
+  Result result;
+  result.reason = FinishReason::Length;
+  ASSERT_TRUE(writer.addResult(r, result)) << writer.error();
+  std::string file = readFile(temporary / "logits/x.npy");
+  ASSERT_EQ(file.size(), 128 + sizeof(rows));
+  EXPECT_EQ(file.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(file.substr(10, 61), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  ");
+  EXPECT_EQ(file[127], '\n');
+  EXPECT_EQ(std::memcmp(file.data() + 128, rows, sizeof(rows)), 0);
+  // What has no result leaves no file.
+  ASSERT_TRUE(writer.addLogits(named("y", Request::IdKind::Text, 2), rows[0]));
+  ASSERT_TRUE(writer.finish());
+  EXPECT_FALSE(std::filesystem::exists(temporary / "logits/y.npy"));
+  EXPECT_FALSE(std::filesystem::exists(temporary / "logits/y.npy.partial"));
+}
+
+TEST(ResultWriter, Lines) {
+  Result good;
+  good.reason = FinishReason::Stop;
+  good.tokens = {4, 5};
+  good.firstTokenMs = 1.23456;
+  good.decodeMsPerToken = 0.5;
+  EXPECT_EQ(resultLine(named("-3", Request::IdKind::Integer, 1), good),
+            R"({"id":-3,"tokens":[4,5],"finish_reason":"stop","prompt_tokens":2,"ttft_ms":1.235,"decode_ms_per_token":0.5})");
+  Result bad;
+  bad.error = "line 2: \"\xff\"";
+  EXPECT_EQ(resultLine(named("", Request::IdKind::None, 2), bad),
+            "{\"id\":null,\"tokens\":[],\"finish_reason\":\"error\",\"prompt_tokens\":2,\"ttft_ms\":null,"
+            "\"decode_ms_per_token\":null,\"error\":\"line 2: \\\"\xef\xbf\xbd\\\"\"}");
+}
+
+TEST(Statistics, Json) {
+  Statistics s;
+  s.blockTokens = 16;
+  s.finalBlockTables = {{"a", {3, 1}}};
+  s.steps = {{5, 2, 70, 1.5}};
+  s.prefetchIssued = 4;
+  nlohmann::json read = nlohmann::json::parse(statisticsJson(s));
+  EXPECT_EQ(read["engine"], "compiled");
+  EXPECT_EQ(read["block_tokens"], 16);
+  EXPECT_EQ(read["final_block_tables"]["a"], (std::vector<int>{3, 1}));
+  EXPECT_EQ(read["steps"][0]["kv_tokens"], 70);
+  EXPECT_EQ(read["steps"][0]["ms"], 1.5);
+  EXPECT_EQ(read["prefetch"]["issued"], 4);
+  for (const char *key : {"block_bytes", "blocks_total", "blocks_peak", "max_sequences_in_step",
+                          "max_prefill_tokens_in_step", "preemptions", "kv_copy_bytes"})
+    EXPECT_TRUE(read.contains(key)) << key;
+}
+
+TEST(Describe, TextAndJson) {
+  TemporaryFolder temporary;
+  writeToyFolder(temporary / "m", QUIRE_TOY_MODEL);
+  quire::runtime::Manifest manifest;
+  ASSERT_TRUE(quire::runtime::readManifest((temporary / "m").string(), manifest).ok());
+  std::string text = describeText("m", manifest, 3200 * 40);
+  for (const char *part : {"200 bytes a token, blocks of 16 tokens, 3200 bytes a block", "40 blocks, 640 tokens",
+                           "layer 1", "1 kv heads, key 8, value 2, f32, 4 lanes", "at most 256", "97 logits"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  nlohmann::json read = nlohmann::json::parse(describeJson("m", manifest, 3200 * 40));
+  EXPECT_EQ(read["kv_bytes_per_token"], 200);
+  EXPECT_EQ(read["block_bytes"], 3200);
+  EXPECT_EQ(read["layers"].size(), 3u);
+  EXPECT_EQ(read["budget"]["blocks"], 40);
+  EXPECT_EQ(read["budget"]["fits"][0]["tokens"], 128);
+  EXPECT_EQ(read["budget"]["fits"][0]["sequences"], 5);
+  EXPECT_EQ(read["budget"]["fits"][1]["tokens"], 256);
+  EXPECT_TRUE(read["target"]["runs_here"].get<bool>());
+  manifest.features.push_back("unknown-feature");
+  EXPECT_NE(describeText("m", manifest, 1).find("does not run on this machine"), std::string::npos);
+}
+
+TEST(Describe, ReadableBytes) {
+  EXPECT_EQ(readableBytes(0), "0 B");
+  EXPECT_EQ(readableBytes(1023), "1023 B");
+  EXPECT_EQ(readableBytes(uint64_t(256) << 20), "256 MiB");
+  EXPECT_EQ(readableBytes(1536), "1.5 KiB");
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line of quire-run: files, exit codes, interruption.
+#include "ToyFolder.h"
+#include "ToyReference.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace quire::test;
+using nlohmann::json;
+
+namespace {
+
+class QuireRun : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (::access(QUIRE_RUN, X_OK) != 0)
+      GTEST_SKIP() << "quire-run is not built";
+    writeToyFolder(model(), QUIRE_TOY_MODEL);
+  }
+
+  std::string model() const { return temporary / "toy.quire"; }
+  std::string file(const std::string &name) const { return temporary / name; }
+
+  pid_t start(const std::vector<std::string> &arguments) {
+    std::vector<std::string> all = {QUIRE_RUN};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::vector<char *> argv;
+    for (std::string &a : all)
+      argv.push_back(a.data());
+    argv.push_back(nullptr);
+    pid_t child = ::fork();
+    if (child == 0) {
+      int out = ::open(file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+      int err = ::open(file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+      ::dup2(out, 1);
+      ::dup2(err, 2);
+      ::execv(QUIRE_RUN, argv.data());
+      ::_exit(127);
+    }
+    return child;
+  }
+
+  int wait(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(::wait4(child, &status, 0, &usage), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status) << "\n" << readFile(file("stderr"));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  int run(const std::vector<std::string> &arguments) { return wait(start(arguments)); }
+
+  /// Result lines by id.
+  std::map<std::string, json> results(const std::string &name = "out.jsonl") {
+    std::map<std::string, json> found;
+    std::istringstream lines(readFile(file(name)));
+    for (std::string line; std::getline(lines, line);) {
+      json result = json::parse(line);
+      found[result["id"].is_string() ? result["id"].get<std::string>() : result["id"].dump()] = result;
+    }
+    return found;
+  }
+
+  std::string errors() { return readFile(file("stderr")); }
+
+  void expectRefused(const std::vector<std::string> &arguments, const std::string &text) {
+    EXPECT_EQ(run(arguments), 1);
+    EXPECT_NE(errors().find(text), std::string::npos) << "got: " << errors() << "\nexpected: " << text;
+  }
+
+  TemporaryFolder temporary;
+  rusage usage = {};
+};
+
+const char requests[] = R"({"id": 0, "prompt": [1], "max_new_tokens": 24}
+{"id": "b", "prompt": [9, 8, 7], "max_new_tokens": 24}
+
+{"id": "bad", "prompt": [9, 800, 7]}
+not json
+{"id": "c", "prompt": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4], "max_new_tokens": 10}
+)";
+
+} // namespace
+
+TEST_F(QuireRun, ServesRequests) {
+  writeFile(file("in.jsonl"), requests);
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output", file("out.jsonl"), "--logits", file("logits"),
+                 "--stats=" + file("s.json"), "--shuffle-blocks=7", "--poison-free-blocks", "--threads=2",
+                 "--max-batch=8", "--kv-bytes=64KiB", "--prefill-chunk=6"}),
+            0)
+      << errors();
+  std::map<std::string, json> found = results();
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(found["0"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({1}, 24));
+  EXPECT_EQ(found["b"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({9, 8, 7}, 24));
+  EXPECT_EQ(found["c"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(std::vector<int64_t>(17, 4), 10));
+  EXPECT_EQ(found["c"]["prompt_tokens"], 17);
+  EXPECT_EQ(found["bad"]["finish_reason"], "error");
+  EXPECT_EQ(found["bad"]["error"], "line 4: prompt[1]: expected an integer of 0 to 96, but got 800");
+  EXPECT_EQ(found["null"]["error"].get<std::string>().rfind("line 5: not valid JSON", 0), 0u);
+  EXPECT_NE(errors().find("2 of 5 requests ended in errors"), std::string::npos) << errors();
+  EXPECT_EQ(std::filesystem::file_size(file("logits/0.npy")), 128u + 24 * 97 * 4);
+  EXPECT_FALSE(std::filesystem::exists(file("logits/bad.npy")));
+  json stats = json::parse(readFile(file("s.json")));
+  EXPECT_EQ(stats["max_sequences_in_step"], 3);
+  EXPECT_EQ(stats["blocks_total"], 65536 / 3200);
+  EXPECT_LE(stats["max_prefill_tokens_in_step"], 6);
+  EXPECT_EQ(stats["final_block_tables"].size(), 3u);
+}
+
+TEST_F(QuireRun, ReadsAndWritesStandardStreams) {
+  writeFile(file("in.jsonl"), "{\"id\": 1, \"prompt\": [2], \"max_new_tokens\": 3}\n");
+  EXPECT_EQ(run({model(), "--requests", file("in.jsonl")}), 0) << errors();
+  EXPECT_EQ(results("stdout")["1"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
+  EXPECT_EQ(errors(), "");
+}
+
+TEST_F(QuireRun, EmptyRequestFile) {
+  writeFile(file("in.jsonl"), "\n");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl")}), 0);
+  EXPECT_EQ(readFile(file("out.jsonl")), "");
+}
+
+TEST_F(QuireRun, BadUsage) {
+  writeFile(file("in.jsonl"), requests);
+  std::string in = "--requests=" + file("in.jsonl");
+  expectRefused({}, "expected a model folder, but got none");
+  expectRefused({model(), model(), in}, "expected one model folder");
+  expectRefused({model(), "--no-such-flag", in}, "no-such-flag");
+  expectRefused({model(), "--max-batch=0", in}, "--max-batch: expected a number of 1 to 1000000, but got '0'");
+  expectRefused({model(), "--max-batch=2x", in}, "but got '2x'");
+  expectRefused({model(), "--threads=-1", in}, "--threads: expected");
+  expectRefused({model(), "--kv-bytes=12QB", in}, "--kv-bytes: expected a size such as 256MiB, but got '12QB'");
+  expectRefused({model(), "--kv-bytes=99999999999999TiB", in}, "--kv-bytes: expected a size");
+  expectRefused({model(), "--kv-bytes=100", in}, "a kv budget of 100 bytes holds no block");
+  expectRefused({model(), "--shuffle-blocks=x", in}, "--shuffle-blocks: expected a number");
+  expectRefused({model(), "--json", in}, "--json needs --describe");
+  expectRefused({model(), "--requests=" + file("none")}, "none: No such file");
+  expectRefused({file("none.quire"), in}, "none.quire: No such file");
+  expectRefused({model(), in, "--output=" + file("no/out")}, "no/out: No such file");
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+}
+
+TEST_F(QuireRun, DamagedModel) {
+  writeFile(model() + "/weights.bin", "short");
+  writeFile(file("in.jsonl"), requests);
+  expectRefused({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl")},
+                "quire-run: error: " + std::filesystem::canonical(model()).string() + "/weights.bin: expected ");
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+}
+
+TEST_F(QuireRun, HelpVersionDescribe) {
+  EXPECT_EQ(run({"--help"}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("usage: quire-run MODEL.quire"), std::string::npos);
+  EXPECT_EQ(run({"--version"}), 0);
+  EXPECT_EQ(readFile(file("stdout")).rfind("quire-run ", 0), 0u);
+  EXPECT_EQ(run({model(), "--describe", "--kv-bytes=1MiB"}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("with --kv-bytes of 1 MiB: 327 blocks"), std::string::npos);
+  EXPECT_EQ(run({model(), "--describe", "--json"}), 0);
+  EXPECT_EQ(json::parse(readFile(file("stdout")))["vocabulary"], 97);
+}
+
+/// Interrupted while it works: what is finished is there under its name.
+TEST_F(QuireRun, InterruptKeepsFinishedResults) {
+  std::filesystem::remove_all(model());
+  writeToyFolder(model(), QUIRE_TOY_MODEL_UNLIMITED);
+  writeFile(file("in.jsonl"), "{\"id\": \"quick\", \"prompt\": [2], \"max_new_tokens\": 3}\n"
+                              "{\"id\": \"endless\", \"prompt\": [3], \"max_new_tokens\": 1000000}\n");
+  pid_t child = start({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
+                       "--logits=" + file("logits"), "--stats=" + file("s.json")});
+  for (int i = 0; i < 1000 && readFile(file("out.jsonl.partial")).empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(wait(child), 128 + SIGTERM);
+  std::map<std::string, json> found = results();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found["quick"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl.partial")));
+  EXPECT_TRUE(std::filesystem::exists(file("logits/quick.npy")));
+  EXPECT_FALSE(std::filesystem::exists(file("logits/endless.npy.partial")));
+  EXPECT_TRUE(std::filesystem::exists(file("s.json")));
+  EXPECT_NE(errors().find("interrupted: 1 of 2 requests are finished"), std::string::npos) << errors();
+}
+
+TEST_F(QuireRun, MemoryStaysWithinBudget) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "sanitizers use memory of their own";
+#endif
+#endif
+  writeFile(file("in.jsonl"), requests);
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=64MiB",
+                 "--poison-free-blocks"}),
+            0);
+  EXPECT_LT(usage.ru_maxrss, (64 + 100) * 1024);
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Continuous batching: the same tokens in every mode, and that the modes happen.
+#include "TestPool.h"
+#include "serving/Scheduler.h"
+
+#include <map>
+
+using namespace quire::serving;
+using namespace quire::test;
+
+namespace {
+
+struct Collected : ResultSink {
+  std::map<std::string, Result> results;
+  std::map<std::string, std::vector<std::vector<float>>> rows;
+  std::vector<std::string> order;
+  int64_t stopAfter = -1; // rows; then the sink fails
+
+  bool logits(const Request &request, const float *row) override {
+    rows[request.id].emplace_back(row, row + toyInfo().vocabulary);
+    return stopAfter < 0 || --stopAfter >= 0;
+  }
+  bool finished(const Request &request, const Result &result) override {
+    EXPECT_EQ(results.count(request.id), 0u) << "two results for " << request.id;
+    results[request.id] = result;
+    order.push_back(request.id);
+    return true;
+  }
+};
+
+struct Mode {
+  int64_t maxBatch = 8;
+  int64_t prefillChunk = 512;
+  int64_t blocks = 200;
+  bool shuffle = false;
+  int64_t threads = 2;
+};
+
+Request request(const std::string &id, size_t promptLength, int64_t count, int64_t seed) {
+  Request r;
+  r.id = id;
+  r.idKind = Request::IdKind::Text;
+  for (size_t i = 0; i < promptLength; ++i)
+    r.prompt.push_back((seed * 53 + static_cast<int64_t>(i * i) * 29 + 11) % toyInfo().token_limit);
+  r.maxNewTokens = count;
+  return r;
+}
+
+/// The lengths of the acceptance corpus.
+std::vector<Request> corpus() {
+  return {request("a", 1, 24, 1), request("b", 3, 24, 2), request("c", 7, 24, 3), request("d", 17, 24, 4),
+          request("e", 40, 24, 5)};
+}
+
+struct Served {
+  Collected sink;
+  Statistics statistics;
+  std::string error;
+};
+
+void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) {
+  ModelPointer model = makeModel();
+  PoolPointer pool = makePool({mode.blocks, mode.shuffle, 7, true});
+  ExecutorPointer executor = makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk,
+                                          mode.maxBatch);
+  Scheduler scheduler(*quire_model_get_info(model.get()), pool.get(), executor.get(),
+                      {mode.maxBatch, mode.prefillChunk}, run.sink);
+  for (const Request &r : requests)
+    ASSERT_TRUE(scheduler.add(r));
+  Scheduler::Progress progress;
+  int64_t steps = 0;
+  while ((progress = scheduler.step()) == Scheduler::Progress::Stepped)
+    ASSERT_LT(++steps, 100000) << "no end";
+  ASSERT_EQ(progress, Scheduler::Progress::Idle) << scheduler.error();
+  run.statistics = scheduler.statistics();
+  EXPECT_EQ(run.sink.results.size(), requests.size());
+  EXPECT_EQ(statsOf(pool.get()).blocks_free, mode.blocks) << "blocks were lost";
+  EXPECT_EQ(statsOf(pool.get()).sequences, 0);
+  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+}
+
+void expectReference(const std::vector<Request> &requests, const Served &run) {
+  for (const Request &r : requests) {
+    const Result &result = run.sink.results.at(r.id);
+    EXPECT_EQ(result.reason, FinishReason::Length) << r.id << ": " << result.error;
+    std::vector<int64_t> known = r.prompt;
+    std::vector<int64_t> expected = toyGreedy(r.prompt, r.maxNewTokens);
+    EXPECT_EQ(result.tokens, expected) << r.id;
+    const auto &rows = run.sink.rows.at(r.id);
+    ASSERT_EQ(rows.size(), expected.size()) << r.id;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_EQ(rows[i], toyLogits(known)) << r.id << " row " << i;
+      known.push_back(expected[i]);
+    }
+  }
+}
+
+} // namespace
+
+TEST(Scheduler, Solo) {
+  Served run;
+  serve(corpus(), {1, 512, 200, false, 1}, run);
+  expectReference(corpus(), run);
+  EXPECT_EQ(run.statistics.maxSequencesInStep, 1);
+}
+
+TEST(Scheduler, BatchHoldsAllRequestsAtOnce) {
+  Served run;
+  serve(corpus(), {}, run);
+  expectReference(corpus(), run);
+  EXPECT_EQ(run.statistics.maxSequencesInStep, 5);
+  EXPECT_EQ(run.statistics.steps.size(), 24u);
+  EXPECT_EQ(run.statistics.steps[0].tokens, 68);
+  EXPECT_EQ(run.statistics.steps[0].kvTokens, 68);
+  EXPECT_EQ(run.statistics.steps[1].tokens, 5);
+  EXPECT_EQ(run.statistics.steps[1].kvTokens, 73);
+  EXPECT_EQ(run.statistics.maxPrefillTokensInStep, 68);
+  EXPECT_EQ(run.statistics.preemptions, 0);
+  EXPECT_EQ(run.statistics.kvCopyBytes, 0);
+  EXPECT_EQ(run.statistics.prefetchIssued, 2 * 24);
+  EXPECT_EQ(run.statistics.prefetchRedundant, 2 * 24);
+}
+
+TEST(Scheduler, ShuffledBlocks) {
+  Served ordered, shuffled;
+  serve(corpus(), {}, ordered);
+  Mode mode;
+  mode.shuffle = true;
+  serve(corpus(), mode, shuffled);
+  expectReference(corpus(), shuffled);
+  EXPECT_NE(ordered.statistics.finalBlockTables, shuffled.statistics.finalBlockTables);
+  ASSERT_EQ(shuffled.statistics.finalBlockTables.size(), 5u);
+  for (const auto &[id, blocks] : shuffled.statistics.finalBlockTables)
+    EXPECT_EQ(blocks.size(), (shuffled.sink.results.at(id).tokens.size() - 1 + (id == "a" ? 1 : id == "b" ? 3 : id == "c" ? 7 : id == "d" ? 17 : 40) + 15) / 16);
+}
+
+TEST(Scheduler, ChunkedPrefillIsMixedWithDecode) {
+  for (int64_t chunk : {1, 3, 5, 16}) {
+    Served run;
+    Mode mode;
+    mode.maxBatch = 4;
+    mode.prefillChunk = chunk;
+    serve(corpus(), mode, run);
+    expectReference(corpus(), run);
+    EXPECT_LE(run.statistics.maxPrefillTokensInStep, chunk);
+    EXPECT_GT(run.statistics.maxPrefillTokensInStep, 0);
+    bool mixed = false;
+    for (const StepRecord &step : run.statistics.steps) {
+      EXPECT_LE(step.sequences, 4);
+      mixed |= step.sequences > 1 && step.tokens > step.sequences;
+    }
+    EXPECT_TRUE(mixed || chunk == 1);
+  }
+}
+
+TEST(Scheduler, PressureMakesRoomByPreemption) {
+  for (bool shuffle : {false, true}) {
+    Served run;
+    Mode mode;
+    mode.blocks = (64 + 16) / 16; // the longest request and one block
+    mode.shuffle = shuffle;
+    serve(corpus(), mode, run);
+    expectReference(corpus(), run);
+    EXPECT_GE(run.statistics.preemptions, 1);
+    EXPECT_EQ(run.statistics.blocksPeak, mode.blocks);
+    EXPECT_EQ(run.statistics.kvCopyBytes, 0);
+  }
+}
+
+TEST(Scheduler, EveryPoolThatHoldsTheLongestCompletes) {
+  std::vector<Request> requests = corpus();
+  requests.push_back(request("f", 30, 34, 6));
+  requests.push_back(request("g", 1, 63, 7));
+  for (int64_t blocks = 4; blocks <= 12; ++blocks)
+    for (int64_t chunk : {4, 64}) {
+      Served run;
+      Mode mode;
+      mode.blocks = blocks;
+      mode.prefillChunk = chunk;
+      serve(requests, mode, run);
+      expectReference(requests, run);
+    }
+}
+
+TEST(Scheduler, OrderOfArrivalIsKeptUnderPressure) {
+  Served run;
+  Mode mode;
+  mode.blocks = 4;
+  std::vector<Request> requests;
+  for (int i = 0; i < 6; ++i)
+    requests.push_back(request(std::to_string(i), 10, 30, i));
+  serve(requests, mode, run);
+  expectReference(requests, run);
+  EXPECT_EQ(run.sink.order.front(), "0");
+  EXPECT_GE(run.statistics.preemptions, 1);
+}
+
+TEST(Scheduler, WhatNeverFitsIsAnError) {
+  Served run;
+  Mode mode;
+  mode.blocks = 3;
+  std::vector<Request> requests = {request("long", 49, 1, 1), request("grows", 10, 40, 2), request("fits", 10, 39, 3),
+                                   request("one", 48, 1, 4)};
+  serve(requests, mode, run);
+  EXPECT_EQ(run.sink.results["long"].reason, FinishReason::Error);
+  EXPECT_EQ(run.sink.results["long"].error,
+            "line 0: needs 4 blocks of 16 tokens, but the pool has 3; give it more kv bytes");
+  EXPECT_EQ(run.sink.results["grows"].reason, FinishReason::Error);
+  EXPECT_EQ(run.sink.results["fits"].tokens, toyGreedy(requests[2].prompt, 39));
+  EXPECT_EQ(run.sink.results["one"].tokens, toyGreedy(requests[3].prompt, 1));
+}
+
+TEST(Scheduler, UnknownLengthRunsUntilThePoolIsFull) {
+  Served run;
+  Mode mode;
+  mode.blocks = 2;
+  Request open = request("open", 10, 200, 1);
+  std::vector<int64_t> tokens = toyGreedy(open.prompt, 60);
+  int64_t absent = 0;
+  while (std::find(tokens.begin(), tokens.end(), absent) != tokens.end())
+    ++absent;
+  open.stop = {absent};
+  serve({open, request("after", 3, 5, 2)}, mode, run);
+  EXPECT_EQ(run.sink.results["open"].reason, FinishReason::Error);
+  EXPECT_NE(run.sink.results["open"].error.find("the pool of 2 blocks is full after 32 tokens"), std::string::npos);
+  EXPECT_EQ(run.sink.results["open"].tokens, toyGreedy(open.prompt, 23)); // 10 + 22 stored, 1 not
+  EXPECT_EQ(run.sink.results["after"].reason, FinishReason::Length);
+}
+
+TEST(Scheduler, StopTokens) {
+  Request r = request("s", 5, 50, 3);
+  std::vector<int64_t> all = toyGreedy(r.prompt, 50);
+  r.stop = {all[6]};
+  size_t first = static_cast<size_t>(std::find(all.begin(), all.end(), all[6]) - all.begin());
+  Served run;
+  serve({r}, {}, run);
+  EXPECT_EQ(run.sink.results["s"].reason, FinishReason::Stop);
+  EXPECT_EQ(run.sink.results["s"].tokens, std::vector<int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first) + 1));
+  EXPECT_EQ(run.sink.rows["s"].size(), first + 1);
+}
+
+TEST(Scheduler, SamplingDoesNotDependOnBatchingOrPreemption) {
+  std::vector<Request> requests = corpus();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].sampling.temperature = 20;
+    requests[i].sampling.topK = 50;
+    requests[i].sampling.topP = 0.95;
+    requests[i].sampling.seed = i;
+  }
+  Served alone, batch, pressure;
+  serve(requests, {1, 512, 200, false, 1}, alone);
+  serve(requests, {8, 7, 200, true, 3}, batch);
+  serve(requests, {8, 512, 5, true, 2}, pressure);
+  EXPECT_GE(pressure.statistics.preemptions, 1);
+  for (const Request &r : requests) {
+    EXPECT_EQ(batch.sink.results[r.id].tokens, alone.sink.results[r.id].tokens);
+    EXPECT_EQ(pressure.sink.results[r.id].tokens, alone.sink.results[r.id].tokens);
+    EXPECT_NE(alone.sink.results[r.id].tokens, toyGreedy(r.prompt, r.maxNewTokens));
+  }
+}
+
+TEST(Scheduler, TimesAreReported) {
+  Served run;
+  serve({request("one", 4, 1, 1), request("two", 4, 2, 1)}, {}, run);
+  EXPECT_GT(run.sink.results["one"].firstTokenMs, 0);
+  EXPECT_LT(run.sink.results["one"].decodeMsPerToken, 0);
+  EXPECT_GT(run.sink.results["two"].decodeMsPerToken, 0);
+}
+
+TEST(Scheduler, FailingSinkEndsTheRun) {
+  Served run;
+  run.sink.stopAfter = 3;
+  ModelPointer model = makeModel();
+  PoolPointer pool = makePool();
+  ExecutorPointer executor = makeExecutor(model.get(), pool.get());
+  {
+    Scheduler scheduler(toyInfo(), pool.get(), executor.get(), {8, 64}, run.sink);
+    ASSERT_TRUE(scheduler.add(request("a", 4, 10, 1)));
+    Scheduler::Progress progress;
+    while ((progress = scheduler.step()) == Scheduler::Progress::Stepped) {
+    }
+    EXPECT_EQ(progress, Scheduler::Progress::Failed);
+  }
+  EXPECT_EQ(statsOf(pool.get()).blocks_free, 16);
+}
+
+TEST(Scheduler, ManyRequestsThroughASmallBatch) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 60; ++i)
+    requests.push_back(request(std::to_string(i), 1 + static_cast<size_t>(i * 7 % 30), 1 + i * 5 % 20, i));
+  Served run;
+  serve(requests, {3, 8, 6, true, 2}, run);
+  expectReference(requests, run);
+  EXPECT_EQ(run.statistics.maxSequencesInStep, 3);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Options by getopt_long, numbers strictly.
+#include "CommandLine.h"
+
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <getopt.h>
+
+namespace quire::serving {
+
+const char helpText[] =
+    R"(usage: quire-run MODEL.quire --requests=IN.jsonl --output=OUT.jsonl [options]
+       quire-run MODEL.quire --describe [--json] [--kv-bytes=SIZE]
+
+Serves generation requests with a model that quirec compiled: many sequences of different lengths share each step, their
+keys and values lie in blocks of one pool.
+
+Requests: one JSON object a line. 'id' and 'prompt' are required.
+  {"id": "a1", "prompt": [12, 7, 99], "max_new_tokens": 64}
+  {"id": 2, "prompt": [5], "stop": [0], "temperature": 0.8, "top_k": 40, "top_p": 0.95, "seed": 7}
+Without a temperature the likeliest token is taken. Without max_new_tokens: 128, or what the model's positions allow. A bad
+line is an error of that request alone. Results: one line each, in the order in which requests finish.
+  {"id":"a1","tokens":[4,8],"finish_reason":"length","prompt_tokens":3,"ttft_ms":1.2,"decode_ms_per_token":0.4}
+
+  --requests=FILE      requests; - or nothing: standard input
+  --output=FILE        results, appears when the run ends; - or nothing: standard output, as they come
+  --logits=DIR         also write DIR/ID.npy, float32 [new tokens, vocabulary]: row i is what token i was chosen from
+  --max-batch=N        sequences in one step, at most (8)
+  --prefill-chunk=N    prompt tokens in one step over all its sequences, at most (512)
+  --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
+  --threads=N          threads of a step (all cores that this process may use)
+  --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
+  --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
+  --shuffle-blocks=SEED, --poison-free-blocks
+                       for tests: hand out blocks in a random order; fill free blocks with NaN
+  --help, --version
+
+Interrupting (Ctrl-C) ends the run after the current step and keeps the results that are finished.
+Exit codes: 0 done, also if single requests failed; 1 bad usage or bad input; 130 or 143 interrupted.
+)";
+
+namespace {
+
+enum Option {
+  Requests = 256,
+  Output,
+  Logits,
+  MaxBatch,
+  KvBytes,
+  PrefillChunk,
+  ShuffleBlocks,
+  PoisonFreeBlocks,
+  Threads,
+  Stats,
+  Describe,
+  Json,
+  Help,
+  Version
+};
+
+const option longOptions[] = {
+    {"requests", required_argument, nullptr, Requests},
+    {"output", required_argument, nullptr, Output},
+    {"logits", required_argument, nullptr, Logits},
+    {"max-batch", required_argument, nullptr, MaxBatch},
+    {"kv-bytes", required_argument, nullptr, KvBytes},
+    {"prefill-chunk", required_argument, nullptr, PrefillChunk},
+    {"shuffle-blocks", required_argument, nullptr, ShuffleBlocks},
+    {"poison-free-blocks", no_argument, nullptr, PoisonFreeBlocks},
+    {"threads", required_argument, nullptr, Threads},
+    {"stats", required_argument, nullptr, Stats},
+    {"describe", no_argument, nullptr, Describe},
+    {"json", no_argument, nullptr, Json},
+    {"help", no_argument, nullptr, Help},
+    {"version", no_argument, nullptr, Version},
+    {nullptr, 0, nullptr, 0},
+};
+
+} // namespace
+
+static bool parseNumber(const char *text, uint64_t &out, const char **rest) {
+  if (!std::isdigit(static_cast<unsigned char>(*text)))
+    return false;
+  char *end;
+  errno = 0;
+  out = std::strtoull(text, &end, 10);
+  *rest = end;
+  return errno == 0;
+}
+
+bool parseSize(const char *text, uint64_t &out) {
+  struct Unit {
+    const char *name;
+    uint64_t bytes;
+  };
+  static const Unit units[] = {{"", 1},
+                               {"B", 1},
+                               {"KiB", uint64_t(1) << 10},
+                               {"MiB", uint64_t(1) << 20},
+                               {"GiB", uint64_t(1) << 30},
+                               {"TiB", uint64_t(1) << 40},
+                               {"KB", 1000},
+                               {"MB", 1000000},
+                               {"GB", 1000000000},
+                               {"TB", 1000000000000}};
+  uint64_t count;
+  const char *rest;
+  if (!parseNumber(text, count, &rest))
+    return false;
+  for (const Unit &unit : units)
+    if (std::strcmp(rest, unit.name) == 0)
+      return !__builtin_mul_overflow(count, unit.bytes, &out);
+  return false;
+}
+
+static bool refuse(const char *name, const char *expected, const char *got) {
+  std::fprintf(stderr, "quire-run: error: --%s: expected %s, but got '%s'\n", name, expected, got);
+  return false;
+}
+
+static bool readCount(const char *name, const char *text, int64_t high, int64_t &out) {
+  uint64_t value;
+  const char *rest;
+  if (!parseNumber(text, value, &rest) || *rest || value < 1 || value > static_cast<uint64_t>(high)) {
+    char expected[64];
+    std::snprintf(expected, sizeof(expected), "a number of 1 to %lld", static_cast<long long>(high));
+    return refuse(name, expected, text);
+  }
+  out = static_cast<int64_t>(value);
+  return true;
+}
+
+static bool readSeed(const char *text, RunOptions &out) {
+  uint64_t value;
+  const char *rest;
+  if (!parseNumber(text, value, &rest) || *rest)
+    return refuse("shuffle-blocks", "a number", text);
+  out.shuffleSeed = value;
+  return true;
+}
+
+/// False after a mistake.
+static bool readOption(int code, RunOptions &out, Action &action) {
+  constexpr int64_t million = 1000000;
+  switch (code) {
+  case Requests:
+    out.requests = optarg;
+    return true;
+  case Output:
+    out.output = optarg;
+    return true;
+  case Logits:
+    out.logits = optarg;
+    return *optarg || refuse("logits", "a folder", "");
+  case MaxBatch:
+    return readCount("max-batch", optarg, million, out.limits.maxBatch);
+  case PrefillChunk:
+    return readCount("prefill-chunk", optarg, 1000 * million, out.limits.prefillChunk);
+  case KvBytes:
+    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB", optarg);
+  case ShuffleBlocks:
+    return readSeed(optarg, out);
+  case PoisonFreeBlocks:
+    out.poison = true;
+    return true;
+  case Threads:
+    return readCount("threads", optarg, 1024, out.threads);
+  case Stats:
+    out.stats = optarg;
+    return *optarg || refuse("stats", "a file", "");
+  case Describe:
+    action = Action::Describe;
+    return true;
+  case Json:
+    out.json = true;
+    return true;
+  default: // getopt_long has said what is wrong
+    return false;
+  }
+}
+
+static Action refuseUsage(const char *text) {
+  if (text)
+    std::fprintf(stderr, "quire-run: error: %s\n", text);
+  std::fputs("try 'quire-run --help'\n", stderr);
+  return Action::Refuse;
+}
+
+Action parseCommandLine(int argc, char **argv, RunOptions &out) {
+  Action action = Action::Run;
+  int code;
+  while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
+    if (code == Help || code == 'h')
+      return Action::Help;
+    if (code == Version)
+      return Action::Version;
+    if (!readOption(code, out, action))
+      return refuseUsage(nullptr);
+  }
+  if (optind == argc)
+    return refuseUsage("expected a model folder, but got none");
+  if (optind + 1 < argc)
+    return refuseUsage("expected one model folder, but got several");
+  out.model = argv[optind];
+  if (out.json && action != Action::Describe)
+    return refuseUsage("--json needs --describe");
+  return action;
+}
+
+} // namespace quire::serving

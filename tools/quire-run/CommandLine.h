@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line of quire-run.
+#ifndef QUIRE_TOOLS_QUIRE_RUN_COMMANDLINE_H
+#define QUIRE_TOOLS_QUIRE_RUN_COMMANDLINE_H
+
+#include "serving/Run.h"
+
+namespace quire::serving {
+
+/// What to do after parsing.
+enum class Action { Run, Describe, Help, Version, Refuse };
+
+/// Refuse: the mistake was reported on standard error.
+Action parseCommandLine(int argc, char **argv, RunOptions &out);
+
+/// "256MiB", "2GiB", "1000000". False if it is no size or does not fit.
+bool parseSize(const char *text, uint64_t &out);
+
+extern const char helpText[];
+
+} // namespace quire::serving
+
+#endif // QUIRE_TOOLS_QUIRE_RUN_COMMANDLINE_H
