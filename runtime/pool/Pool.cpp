@@ -143,7 +143,7 @@ Status Pool::validate() const {
 }
 
 void Pool::checkInvariants() const {
-#if !defined(NDEBUG) || defined(QUIRE_CHECK_INVARIANTS)
+#ifdef QUIRE_CHECK_INVARIANTS
   Status status = validate();
   if (!status.ok()) {
     std::fprintf(stderr, "quire runtime: %s\n", status.text().c_str());
