@@ -2,12 +2,310 @@
 // Proof by execution: the original graph against the compiled paged model.
 #include "lib/Driver/Certificate.h"
 
-namespace quire {
+#include "lib/Driver/Reference.h"
+#include "quire/runtime.h"
 
-Certificate certify(const CompileOptions &options, const std::string &folder) {
+#include "dialects/ONNX/ONNXOps.h"
+
+#include "llvm/ADT/FloatingPointMode.h"
+#include "llvm/Support/Format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <set>
+
+using namespace mlir;
+
+namespace quire {
+namespace {
+
+/// Largest differences, as a fraction of the largest magnitude they are compared with.
+struct Difference {
+  double largest = 0;
+  void add(double got, double want, double magnitude) {
+    double error = std::abs(got - want) / std::max(magnitude, 1e-6);
+    if (!(error <= largest) && !std::isnan(largest)) // NaN comes in, and stays
+      largest = error;
+  }
+  /// False for NaN too.
+  bool within(double tolerance) const { return largest <= tolerance; }
+};
+
+struct Sequence {
+  std::vector<int64_t> tokens;
+  ReferenceRun reference;
+};
+
+/// How the same sequences are given to the model.
+struct Schedule {
+  const char *name;
+  bool chunked;     // random chunks, sequences mixed, single tokens at the end
+  bool permuted;    // blocks handed out in a random order, free blocks poisoned
+};
+
+class Certifier {
+public:
+  Certifier(ModuleOp module, StringRef modelFolder, const RaiseReport &report, const CertificateOptions &options)
+      : module(module), report(report), options(options), reference(module, modelFolder, report), random(options.seed) {}
+  ~Certifier() { quire_model_destroy(model); }
+
+  Certificate run(const std::string &folder);
+
+private:
+  bool chooseSequences();
+  bool runReference();
+  bool runSchedule(const Schedule &schedule);
+  bool stepAll(quire_executor *executor, quire_pool *pool, ArrayRef<quire_sequence> handles, const Schedule &schedule);
+  bool compareStates(const quire_pool *pool, ArrayRef<quire_sequence> handles);
+  void compareLayer(const quire_pool *pool, size_t layer, const int32_t *blocks, const Sequence &sequence);
+  double parameters();
+  bool fail(const llvm::Twine &why) {
+    if (certificate.reason.empty())
+      certificate.reason = ("verify: " + why).str();
+    return false;
+  }
+  bool failed(quire_status status) { return status != QUIRE_OK && !fail(quire_last_error()); }
+
+  ModuleOp module;
+  const RaiseReport &report;
+  const CertificateOptions &options;
+  Reference reference;
+  std::mt19937_64 random;
+  quire_model *model = nullptr;
+  const quire_model_info *info = nullptr;
+  std::vector<Sequence> sequences;
+  Difference logits;
+  std::vector<Difference> layers;
+  double tolerance = 2e-4;
+  int64_t rows = 0, skipped = 0;
   Certificate certificate;
-  certificate.reason = "not implemented: --verify";
-  return certificate;
+};
+
+double Certifier::parameters() {
+  double count = 0;
+  module.walk([&](onnx::InitializerOp op) { count += cast<ShapedType>(op.getType()).getNumElements(); });
+  return count;
+}
+
+/// Lengths at which masks, positions or block tables change what they do.
+bool Certifier::chooseSequences() {
+  int64_t block = info->block_tokens;
+  std::set<int64_t> lengths{1, 3, block - 1, block, block + 1, 2 * block - 1, 2 * block, 2 * block + 1};
+  for (const LayerReport &layer : report.layers)
+    for (int64_t constant : {layer.window, layer.chunk})
+      if (constant > 0)
+        lengths.insert({constant - 1, constant, constant + 1, constant + block + 1});
+  if (report.maxPositions > 0)
+    lengths.insert({report.maxPositions - 1, report.maxPositions});
+  double weights = parameters(), width = 0;
+  for (const LayerReport &layer : report.layers)
+    width += double(layer.heads) * double(layer.keyDim + layer.valueDim);
+  for (int64_t length : lengths) {
+    if (length < 1 || (report.maxPositions > 0 && length > report.maxPositions))
+      continue;
+    if (double(length) * weights + double(length) * double(length) * width > options.workLimit) {
+      ++skipped;
+      continue;
+    }
+    Sequence sequence;
+    for (int64_t i = 0; i < length; ++i)
+      sequence.tokens.push_back(int64_t(random() % uint64_t(info->token_limit)));
+    sequences.push_back(std::move(sequence));
+  }
+  return !sequences.empty() || fail("the model is too large for any of the lengths");
+}
+
+bool Certifier::runReference() {
+  for (Sequence &sequence : sequences) {
+    llvm::Expected<ReferenceRun> result = reference.run(sequence.tokens);
+    if (!result)
+      return fail(llvm::toString(result.takeError()));
+    sequence.reference = std::move(*result);
+    if (sequence.reference.logits.size() != sequence.tokens.size() * size_t(info->vocabulary))
+      return fail("the graph gives " + llvm::Twine(sequence.reference.logits.size()) + " logits for " + llvm::Twine(sequence.tokens.size()) + " tokens");
+  }
+  return true;
+}
+
+/// Runs every sequence to its end and compares every row.
+bool Certifier::stepAll(quire_executor *executor, quire_pool *pool, ArrayRef<quire_sequence> handles, const Schedule &schedule) {
+  std::vector<size_t> done(sequences.size(), 0);
+  while (true) {
+    std::vector<quire_sequence> members;
+    std::vector<int64_t> counts, tokens, selected;
+    std::vector<std::pair<size_t, size_t>> origin; // sequence and position of every row
+    for (size_t index = 0; index < sequences.size(); ++index) {
+      size_t left = sequences[index].tokens.size() - done[index];
+      if (left == 0 || (schedule.chunked && random() % 4 == 0))
+        continue;
+      size_t count = schedule.chunked ? 1 + random() % std::min<size_t>(left, random() % 2 ? 1 : 7) : left;
+      members.push_back(handles[index]);
+      counts.push_back(int64_t(count));
+      for (size_t i = 0; i < count; ++i) {
+        origin.push_back({index, done[index] + i});
+        selected.push_back(int64_t(selected.size()));
+        tokens.push_back(sequences[index].tokens[done[index] + i]);
+      }
+      done[index] += count;
+    }
+    if (members.empty()) {
+      if (std::equal(done.begin(), done.end(), sequences.begin(), [](size_t n, const Sequence &s) { return n == s.tokens.size(); }))
+        return true;
+      continue;
+    }
+    quire_batch batch{sizeof(quire_batch), int64_t(members.size()), members.data(), counts.data(), tokens.data(), selected.data(), int64_t(selected.size())};
+    std::vector<float> got(selected.size() * size_t(info->vocabulary));
+    if (failed(quire_executor_step(executor, &batch, got.data())))
+      return false;
+    for (size_t row = 0; row < origin.size(); ++row) {
+      const float *want = sequences[origin[row].first].reference.logits.data() + origin[row].second * size_t(info->vocabulary);
+      double magnitude = 0;
+      for (int64_t i = 0; i < info->vocabulary; ++i)
+        magnitude = std::max(magnitude, double(std::abs(want[i])));
+      for (int64_t i = 0; i < info->vocabulary; ++i)
+        logits.add(got[row * size_t(info->vocabulary) + size_t(i)], want[i], magnitude);
+    }
+    rows += int64_t(origin.size());
+  }
+}
+
+float stored(const char *bytes, int64_t index, int64_t element) {
+  if (element == QUIRE_ELEMENT_F32)
+    return reinterpret_cast<const float *>(bytes)[index];
+  uint16_t bits = reinterpret_cast<const uint16_t *>(bytes)[index];
+  return llvm::APFloat(element == QUIRE_ELEMENT_F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APInt(16, bits)).convertToFloat();
+}
+
+/// The stored rows of one layer against the graph's states, which may have their axes in any order.
+void Certifier::compareLayer(const quire_pool *pool, size_t layer, const int32_t *blocks, const Sequence &sequence) {
+  const quire_model_layer &shape = info->layers[layer];
+  const LayerReport *found = nullptr;
+  size_t distinct = 0;
+  std::set<std::string> seen; // layers that share a state have one entry in the model
+  for (const LayerReport &candidate : report.layers)
+    if (seen.insert(candidate.keyState + "/" + candidate.valueState).second && distinct++ == layer)
+      found = &candidate;
+  for (bool key : {true, false}) {
+    auto state = llvm::find_if(report.states, [&](const StateReport &s) { return s.name == (key ? found->keyState : found->valueState); });
+    const eval::Tensor &tensor = sequence.reference.states[size_t(state - report.states.begin())];
+    int64_t width = key ? shape.key_dim : shape.value_dim;
+    if (state == report.states.end() || state->rowAxis < 0 || tensor.count() == 0 || tensor.count() % (shape.kv_heads * width) != 0)
+      continue;
+    eval::Numbers<float> values(tensor);
+    double magnitude = 0;
+    for (float value : values.all())
+      magnitude = std::max(magnitude, double(std::abs(value)));
+    // Other axes are heads, then features, row-major; the row axis may stand anywhere among them.
+    int64_t inner = 1;
+    for (int64_t axis = state->rowAxis + 1; axis < tensor.rank(); ++axis)
+      inner *= tensor.extent(axis);
+    int64_t stride = tensor.extent(state->rowAxis);
+    bool featuresFirst = inner == 1; // [.., features, rows]
+    for (int64_t position = 0; position < int64_t(sequence.tokens.size()); ++position) {
+      void *address = nullptr;
+      if (quire_pool_block_address(pool, int64_t(layer), blocks[position / info->block_tokens], &address) != QUIRE_OK)
+        return;
+      const char *block = static_cast<const char *>(address) + (key ? 0 : shape.value_offset);
+      int64_t token = position % info->block_tokens;
+      for (int64_t head = 0; head < shape.kv_heads; ++head)
+        for (int64_t feature = 0; feature < width; ++feature) {
+          int64_t flat = head * width + feature;
+          int64_t at = key ? ((head * (info->block_tokens / shape.lanes) + token / shape.lanes) * width + feature) * shape.lanes + token % shape.lanes
+                           : (head * info->block_tokens + token) * width + feature;
+          int64_t source = featuresFirst ? flat * stride + position : (flat / inner * stride + position) * inner + flat % inner;
+          layers[layer].add(stored(block, at, shape.element), values[source], magnitude);
+        }
+    }
+  }
+}
+
+bool Certifier::compareStates(const quire_pool *pool, ArrayRef<quire_sequence> handles) {
+  for (size_t index = 0; index < sequences.size(); ++index) {
+    const int32_t *blocks = nullptr;
+    int64_t count = 0;
+    if (failed(quire_sequence_table(pool, handles[index], &blocks, &count)))
+      return false;
+    for (size_t layer = 0; layer < size_t(info->layer_count); ++layer)
+      compareLayer(pool, layer, blocks, sequences[index]);
+  }
+  return true;
+}
+
+bool Certifier::runSchedule(const Schedule &schedule) {
+  int64_t blocks = 0, tokens = 0;
+  for (const Sequence &sequence : sequences) {
+    blocks += (int64_t(sequence.tokens.size()) + info->block_tokens - 1) / info->block_tokens;
+    tokens += int64_t(sequence.tokens.size());
+  }
+  quire_pool_options poolOptions{};
+  poolOptions.struct_size = sizeof(poolOptions);
+  poolOptions.bytes = uint64_t((schedule.permuted ? blocks + 3 : blocks) * quire_model_block_bytes(info));
+  poolOptions.shuffle = poolOptions.poison = schedule.permuted;
+  poolOptions.shuffle_seed = options.seed + 1;
+  quire_pool *pool = nullptr;
+  quire_executor *executor = nullptr;
+  quire_executor_options executorOptions{};
+  executorOptions.struct_size = sizeof(executorOptions);
+  executorOptions.max_tokens = tokens;
+  executorOptions.max_sequences = int64_t(sequences.size());
+  bool ok = !failed(quire_pool_create(info, &poolOptions, &pool)) && !failed(quire_executor_create(model, pool, &executorOptions, &executor));
+  std::vector<quire_sequence> handles(sequences.size());
+  for (quire_sequence &handle : handles)
+    ok = ok && !failed(quire_sequence_create(pool, &handle));
+  ok = ok && stepAll(executor, pool, handles, schedule) && compareStates(pool, handles);
+  quire_executor_destroy(executor);
+  quire_pool_destroy(pool);
+  return ok;
+}
+
+Certificate Certifier::run(const std::string &folder) {
+  const Schedule schedules[] = {{"whole", false, false}, {"whole, permuted blocks", false, true}, {"chunked", true, false}, {"chunked, permuted blocks", true, true}};
+  llvm::json::Array done, lengths, layerErrors;
+  if (!failed(quire_model_load(folder.c_str(), &model))) {
+    info = quire_model_get_info(model);
+    layers.resize(size_t(info->layer_count));
+    for (int64_t layer = 0; layer < info->layer_count; ++layer)
+      tolerance = std::max(tolerance, info->layers[layer].element == QUIRE_ELEMENT_F32 ? 2e-4 : info->layers[layer].element == QUIRE_ELEMENT_F16 ? 2e-2 : 5e-2);
+    bool ok = chooseSequences() && runReference();
+    for (const Schedule &schedule : schedules)
+      if (ok && (ok = runSchedule(schedule)))
+        done.push_back(schedule.name);
+  }
+  for (const Sequence &sequence : sequences)
+    lengths.push_back(int64_t(sequence.tokens.size()));
+  bool within = logits.within(tolerance);
+  for (auto [index, layer] : llvm::enumerate(layers)) {
+    layerErrors.push_back(layer.largest);
+    if (!layer.within(tolerance))
+      fail("stored rows of layer " + llvm::Twine(index) + " differ by " + llvm::Twine(layer.largest) + " of their magnitude, allowed " + llvm::Twine(tolerance));
+  }
+  if (!within)
+    fail("logits differ by " + llvm::Twine(logits.largest) + " of their magnitude, allowed " + llvm::Twine(tolerance));
+  certificate.holds = certificate.reason.empty();
+  llvm::json::Array masks;
+  for (const LayerReport &layer : report.layers)
+    masks.push_back(layer.maskKind);
+  certificate.document = llvm::json::Object{{"holds", certificate.holds},
+                                            {"seed", int64_t(options.seed)},
+                                            {"tolerance", tolerance},
+                                            {"rows", rows},
+                                            {"lengths", std::move(lengths)},
+                                            {"lengths_skipped", skipped},
+                                            {"schedules", std::move(done)},
+                                            {"logits_error", logits.largest},
+                                            {"layer_errors", std::move(layerErrors)},
+                                            {"masks", std::move(masks)}};
+  if (!certificate.holds)
+    certificate.document["reason"] = certificate.reason;
+  return std::move(certificate);
+}
+
+} // namespace
+
+Certificate certify(ModuleOp module, StringRef modelFolder, const RaiseReport &report, const std::string &folder, const CertificateOptions &options) {
+  return Certifier(module, modelFolder, report, options).run(folder);
 }
 
 } // namespace quire

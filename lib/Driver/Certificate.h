@@ -3,8 +3,9 @@
 #ifndef QUIRE_LIB_DRIVER_CERTIFICATE_H
 #define QUIRE_LIB_DRIVER_CERTIFICATE_H
 
-#include "quire/Driver.h"
+#include "lib/Conversion/ONNXToKV/RaiseAttention.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
 namespace quire {
@@ -15,8 +16,16 @@ struct Certificate {
   llvm::json::Object document;
 };
 
-/// Runs the graph of `options.input` (evaluator, contiguous caches, each sequence alone) against the model in `folder` on random ragged batches.
-Certificate certify(const CompileOptions &options, const std::string &folder);
+struct CertificateOptions {
+  uint64_t seed = 0;
+  /// Multiply-adds that the original graph may take for one sequence; longer ones are left to the checks of single layers.
+  double workLimit = 4e10;
+};
+
+/// Runs the graph in `module` (evaluator, contiguous caches, each sequence alone, all tokens in one call) against the model in `folder`: the same sequences
+/// in ragged batches, whole, in random chunks mixed with single tokens, and with permuted block tables. Lengths are the multiples of a block and their
+/// neighbours, and the constants of masks and theirs. Compares the logits of every row and every stored K and V row.
+Certificate certify(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report, const std::string &folder, const CertificateOptions &options);
 
 } // namespace quire
 

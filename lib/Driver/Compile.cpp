@@ -158,6 +158,7 @@ ExitCode Compilation::printPhase(Phase phase) {
 ExitCode Compilation::build() {
   std::string error;
   PendingFolder folder;
+  OwningOpRef<ModuleOp> original(options.verify ? cast<ModuleOp>((*module)->clone()) : nullptr);
   progress.step("raising");
   if (failed(runPhases(*module, Phase::Import, Phase::Paged)))
     return afterFailure();
@@ -180,14 +181,17 @@ ExitCode Compilation::build() {
     return defect();
   progress.step("packing weights");
   llvm::StringRef modelFolder = llvm::sys::path::parent_path(options.input);
-  if (failed(cpu::writeWeights(*weights, modelFolder.empty() ? "." : modelFolder, folderFile(folder.path(), "weights.bin"))))
+  modelFolder = modelFolder.empty() ? "." : modelFolder;
+  if (failed(cpu::writeWeights(*weights, modelFolder, folderFile(folder.path(), "weights.bin"))))
     return ExitCode::BadInput;
   auto finish = [&]() { return writeReport(report, folderFile(folder.path(), "report.json"), error) && writeManifest(folder.path(), *facts, target, error); };
   if (!finish())
     return bad(error);
   if (options.verify) {
     progress.step("verifying");
-    Certificate certificate = certify(options, folder.path().str());
+    CertificateOptions certificateOptions;
+    certificateOptions.seed = options.verifySeed;
+    Certificate certificate = certify(*original, modelFolder, *raise, folder.path().str(), certificateOptions);
     report.certificate = certificate.document;
     if (!certificate.holds) {
       report.reason = certificate.reason;

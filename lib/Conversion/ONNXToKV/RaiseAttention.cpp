@@ -92,6 +92,24 @@ static void describe(const RaisedModel &model, const AttentionOrigins &origins, 
   report.assumptions = model.assumptions;
   llvm::append_range(report.assumptions, model.flags);
   report.maxPositions = model.maxPositions > 0 ? model.maxPositions : -1;
+  for (const State &state : model.states) {
+    StateReport entry;
+    entry.name = state.name;
+    entry.input = state.input.getArgNumber();
+    entry.output = state.outputIndex;
+    entry.bufferRows = state.bufferRows;
+    for (auto [axis, role] : llvm::enumerate(state.axes)) {
+      if (role.kind == AxisKind::Key)
+        entry.rowAxis = axis;
+      entry.shape.push_back(role.kind == AxisKind::Key ? -1 : role.extent);
+    }
+    report.states.push_back(std::move(entry));
+  }
+  for (auto [index, output] : llvm::enumerate(model.outputs))
+    if (output.kind == OutputKind::TokenWise || output.kind == OutputKind::LastToken) {
+      report.logitsOutput = index;
+      report.lastTokenOnly = output.kind == OutputKind::LastToken;
+    }
   for (const AttentionSite &site : model.sites) {
     LayerReport layer = layerReport(site, model, origins);
     if (layer.reason.empty())

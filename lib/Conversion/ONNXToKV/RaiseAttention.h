@@ -27,7 +27,17 @@ struct LayerReport {
 
 /// What was found about an input of the graph.
 struct InputReport {
-  std::string name, type, role;
+  std::string name, type, role; // role by the name that --input-role takes
+};
+
+/// A cached state of the graph: which argument it is, which result takes its place in the next call, and where its rows lie.
+struct StateReport {
+  std::string name;
+  unsigned input = 0;
+  int output = -1; // -1: none
+  int rowAxis = -1; // counts cached rows
+  int64_t bufferRows = 0; // rows of a buffer that does not grow; 0: it grows
+  std::vector<int64_t> shape; // for one sequence; -1: the rows
 };
 
 struct RaiseReport {
@@ -36,6 +46,9 @@ struct RaiseReport {
   std::vector<std::string> assumptions;
   std::vector<LayerReport> layers;
   std::vector<InputReport> inputs;
+  std::vector<StateReport> states;
+  int logitsOutput = -1; // result of `@main` that holds the logits
+  bool lastTokenOnly = false; // its rows are those of the last token of each call
   int64_t maxPositions = -1;
   int64_t tokenLimit = -1;
 };

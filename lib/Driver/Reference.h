@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The original graph on one sequence alone, with contiguous caches: what a certificate compares with.
+#ifndef QUIRE_LIB_DRIVER_REFERENCE_H
+#define QUIRE_LIB_DRIVER_REFERENCE_H
+
+#include "lib/Analysis/Evaluate/Evaluator.h"
+#include "lib/Conversion/ONNXToKV/RaiseAttention.h"
+
+namespace quire {
+
+/// What the graph gives for a sequence.
+struct ReferenceRun {
+  std::vector<float> logits; // [tokens][vocabulary]; rows before `firstRow` are not known
+  int64_t firstRow = 0;
+  std::vector<eval::Tensor> states; // after the last token, as in RaiseReport::states
+};
+
+class Reference {
+public:
+  /// `module` holds the imported graph; `report` says what its inputs are for.
+  Reference(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report) : evaluator(module, modelFolder), report(report) {}
+
+  /// All tokens in one call on empty caches; a graph that gives the last row only is called token by token.
+  llvm::Expected<ReferenceRun> run(llvm::ArrayRef<int64_t> tokens);
+
+private:
+  llvm::Expected<eval::Tensor> inputFor(unsigned index, llvm::ArrayRef<int64_t> tokens, int64_t past);
+  llvm::Error call(llvm::ArrayRef<int64_t> tokens, int64_t past, ReferenceRun &run);
+  void startStates(ReferenceRun &run);
+
+  eval::Evaluator evaluator;
+  const RaiseReport &report;
+};
+
+} // namespace quire
+
+#endif // QUIRE_LIB_DRIVER_REFERENCE_H
