@@ -74,11 +74,26 @@ bool Scheduler::add(Request request) {
   return true;
 }
 
+/// Notes the blocks that the sequence got since the last time.
+void Scheduler::recordBlocks(Active &active) {
+  const int32_t *blocks = nullptr;
+  int64_t count = 0;
+  quire_sequence_table(pool_, active.sequence, &blocks, &count);
+  if (count == active.recorded)
+    return;
+  statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id,
+                                     std::vector<int32_t>(blocks + active.recorded, blocks + count)});
+  active.recorded = count;
+}
+
 void Scheduler::releaseBlocks(Active &active) {
   if (active.sequence)
     quire_sequence_release(pool_, active.sequence);
+  if (active.recorded)
+    statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
   active.sequence = 0;
   active.stored = 0;
+  active.recorded = 0;
 }
 
 void Scheduler::preemptYoungest() {
@@ -200,6 +215,7 @@ bool Scheduler::runStep(int64_t prefill) {
   StepRecord record;
   for (const Part &part : parts_) {
     Active &active = requests_[part.active];
+    recordBlocks(active);
     sequences_.push_back(active.sequence);
     counts_.push_back(part.tokens);
     for (int64_t i = 0; i < part.tokens; ++i)

@@ -68,6 +68,7 @@ private:
     Result result;
     quire_sequence sequence = 0; // 0: holds no blocks
     int64_t stored = 0;          // tokens in the pool
+    int64_t recorded = 0;        // blocks of its table that the statistics know of
     int64_t prefillEnd = 0;      // tokens before this one are appended in chunks
     bool preempted = false;
     Clock::time_point firstToken, lastToken;
@@ -92,6 +93,7 @@ private:
   bool runStep(int64_t prefill);
   bool takeToken(size_t index, const float *row);
   bool finish(size_t active, FinishReason reason, const std::string &text);
+  void recordBlocks(Active &active);
   void releaseBlocks(Active &active);
   bool broken(const char *what);
   int64_t freeBlocks() const;

@@ -34,6 +34,16 @@ std::string statisticsJson(const Statistics &s) {
                      {"kv_tokens", step.kvTokens},
                      {"ms", std::round(step.ms * 1000) / 1000}});
   root["steps"] = std::move(steps);
+  Json events = Json::array();
+  for (const BlockEvent &event : s.blockEvents) {
+    Json entry = {{"step", event.step}, {"id", event.id}};
+    if (event.taken.empty())
+      entry["released"] = true;
+    else
+      entry["taken"] = event.taken;
+    events.push_back(std::move(entry));
+  }
+  root["block_events"] = std::move(events);
   return root.dump() + "\n";
 }
 

@@ -18,6 +18,13 @@ struct StepRecord {
   double ms = 0;         // of the model alone
 };
 
+/// A change of a sequence's block table, during step `step` (counts from 0): blocks taken at its end, or all given back.
+struct BlockEvent {
+  int64_t step = 0;
+  std::string id;
+  std::vector<int32_t> taken; // empty: all given back
+};
+
 struct Statistics {
   int64_t blockTokens = 0;
   int64_t blockBytes = 0;
@@ -33,6 +40,7 @@ struct Statistics {
   /// Request id and its block table at the moment it finished.
   std::vector<std::pair<std::string, std::vector<int32_t>>> finalBlockTables;
   std::vector<StepRecord> steps;
+  std::vector<BlockEvent> blockEvents;
 };
 
 /// JSON text with a newline at its end.

@@ -167,6 +167,34 @@ TEST(Scheduler, PressureMakesRoomByPreemption) {
   }
 }
 
+TEST(Scheduler, BlockEventsTellEveryTableAtEveryStep) {
+  Served run;
+  Mode mode;
+  mode.blocks = 5; // with preemption
+  serve(corpus(), mode, run);
+  std::map<std::string, std::vector<int32_t>> tables, last;
+  std::map<int32_t, std::string> owner;
+  int64_t step = 0;
+  for (const BlockEvent &event : run.statistics.blockEvents) {
+    EXPECT_GE(event.step, step);
+    step = event.step;
+    for (int32_t block : event.taken) {
+      EXPECT_TRUE(owner.emplace(block, event.id).second) << "block " << block << " has two owners";
+      tables[event.id].push_back(block);
+    }
+    if (!event.taken.empty())
+      continue;
+    for (int32_t block : tables[event.id])
+      owner.erase(block);
+    last[event.id] = std::move(tables[event.id]);
+    tables.erase(event.id);
+  }
+  EXPECT_TRUE(tables.empty());
+  EXPECT_LE(step, static_cast<int64_t>(run.statistics.steps.size()));
+  for (const auto &[id, blocks] : run.statistics.finalBlockTables)
+    EXPECT_EQ(last.at(id), blocks) << id;
+}
+
 TEST(Scheduler, EveryPoolThatHoldsTheLongestCompletes) {
   std::vector<Request> requests = corpus();
   requests.push_back(request("f", 30, 34, 6));
