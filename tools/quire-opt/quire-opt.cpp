@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs passes on MLIR text, with Quire's dialects and passes registered; `--import-onnx=FILE` prints an imported model.
+
+#include "dialects/ONNX/ONNXDialect.h"
+#include "lib/Import/Import.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+// Prints the import of `path`, in the form that the other options of this tool read.
+static int importOnnx(StringRef path, DialectRegistry &registry, bool debugInfo) {
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  FailureOr<OwningOpRef<ModuleOp>> module = quire::importOnnx(path, context, {});
+  if (failed(module))
+    return 1;
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(debugInfo);
+  (*module)->print(llvm::outs(), flags);
+  llvm::outs() << "\n";
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  registry.insert<quire::onnx::ONNXDialect>();
+  registerAllPasses();
+
+  StringRef prefix = "--import-onnx=";
+  bool debugInfo = false;
+  StringRef path;
+  for (int i = 1; i < argc; ++i) {
+    StringRef argument = argv[i];
+    if (argument.consume_front(prefix))
+      path = argument;
+    else if (argument == "--mlir-print-debuginfo")
+      debugInfo = true;
+  }
+  if (!path.empty())
+    return importOnnx(path, registry, debugInfo);
+  return asMainReturnCode(MlirOptMain(argc, argv, "Quire optimizer\n", registry));
+}
