@@ -72,6 +72,8 @@ function(quire_add_library name)
   quire_compiler_target(${name})
   add_dependencies(${name} quire-headers)
   target_link_libraries(${name} PUBLIC ${arg_LINK} MLIR LLVM)
+  target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS ${name} EXPORT QuireCompiler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 endfunction()
 
 # An executable shares the libraries' precompiled header, which is compiled as PIC and not as PIE.
