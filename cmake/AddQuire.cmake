@@ -102,6 +102,7 @@ function(quire_add_unit_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main MLIR LLVM)
   add_dependencies(quire-unit-tests ${name})
+  add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
 if(NOT TARGET quire-headers)
