@@ -13,6 +13,8 @@ LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError, in
                                 Type element, int64_t block, int64_t lanes) {
   if (heads <= 0 || key <= 0 || value <= 0 || block <= 0 || lanes <= 0)
     return emitError() << "expected positive heads, key, value, block and lanes";
+  if (lanes & (lanes - 1))
+    return emitError() << "expected lanes to be a power of two, but got " << lanes;
   if (block % lanes != 0)
     return emitError() << "expected lanes to divide block, but got " << lanes << " lanes and block " << block;
   if (!element.isF32() && !element.isF16() && !element.isBF16())

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One page of attention with a carried maximum, sum and accumulator: what kv.attend_tile means, spelled for a CPU.
+#ifndef QUIRE_LIB_TARGET_CPU_ATTENDTILE_H
+#define QUIRE_LIB_TARGET_CPU_ATTENDTILE_H
+
+#include "dialects/KVRT/KVRT.h"
+#include "lib/Target/CPU/KernelEmitter.h"
+
+namespace quire::cpu {
+
+/// What is static in an attention kernel. A folded row is one query head of one row; a KV head's folded rows are
+/// numbered row by row, `group` of them a row.
+struct AttendShape {
+  kvrt::StateType state;
+  int64_t group;       // query heads per KV head
+  int64_t vectorBytes; // of a native vector
+  float scale, softcap;
+  bool alibi;
+
+  int64_t lanes() const { return state.getLanes(); }
+  int64_t valueLanes() const { return vectorBytes / 4; }
+  /// Accumulators that fit the registers beside operands.
+  int64_t accumulators() const { return vectorBytes >= 64 ? 24 : 12; }
+};
+
+/// Buffers of a task, in f32, and the rows' visible keys.
+struct AttendBuffers {
+  mlir::Value query;       // [folded][key]
+  mlir::Value accumulator; // [folded][value]
+  mlir::Value scores;      // [folded][block]
+  mlir::Value maximum;     // [folded]
+  mlir::Value sum;         // [folded]
+  mlir::Value rescale;     // [folded]
+  mlir::Value slopes;      // [query heads], with alibi
+};
+
+/// A row of the tile: keys [low, high) are visible from `position`. Indices.
+struct AttendRow {
+  mlir::Value position, low, high;
+};
+
+/// One page: its parts, the first key of it, the slots [from, to) that some row sees, and pages to prefetch (may be null).
+struct AttendPage {
+  mlir::Value key, value, nextKey, nextValue;
+  mlir::Value head, base, from, to;
+};
+
+/// Scores that no real one is below: what the maximum starts from.
+constexpr float lowestScore = -3.0e38f;
+
+/// Emits one step over `page` for the folded rows of `rows`.
+void emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
+                    llvm::ArrayRef<AttendRow> rows, const AttendPage &page);
+
+} // namespace quire::cpu
+
+#endif // QUIRE_LIB_TARGET_CPU_ATTENDTILE_H

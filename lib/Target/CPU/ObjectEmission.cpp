@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Translation to LLVM IR, optimisation, object code and the link.
+#include "lib/Target/CPU/ObjectEmission.h"
+
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace quire::cpu;
+
+// memcpy and its kin, which LLVM calls whatever it compiles. Hidden: they serve this object only. `no-builtins` keeps LLVM
+// from finding a memcpy in memcpy.
+static constexpr llvm::StringLiteral memoryFunctions = R"ir(
+define hidden ptr @memcpy(ptr %to, ptr %from, i64 %n) #0 {
+entry:
+  %empty = icmp eq i64 %n, 0
+  br i1 %empty, label %done, label %body
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %source = getelementptr i8, ptr %from, i64 %i
+  %target = getelementptr i8, ptr %to, i64 %i
+  %byte = load i8, ptr %source
+  store i8 %byte, ptr %target
+  %next = add nuw i64 %i, 1
+  %last = icmp eq i64 %next, %n
+  br i1 %last, label %done, label %body
+done:
+  ret ptr %to
+}
+define hidden ptr @memmove(ptr %to, ptr %from, i64 %n) #0 {
+entry:
+  %below = icmp ult ptr %to, %from
+  %empty = icmp eq i64 %n, 0
+  br i1 %empty, label %done, label %choose
+choose:
+  br i1 %below, label %forward, label %backward
+forward:
+  %copied = call ptr @memcpy(ptr %to, ptr %from, i64 %n)
+  ret ptr %copied
+backward:
+  %i = phi i64 [ %n, %choose ], [ %next, %backward ]
+  %next = sub nuw i64 %i, 1
+  %source = getelementptr i8, ptr %from, i64 %next
+  %target = getelementptr i8, ptr %to, i64 %next
+  %byte = load i8, ptr %source
+  store i8 %byte, ptr %target
+  %first = icmp eq i64 %next, 0
+  br i1 %first, label %done, label %backward
+done:
+  ret ptr %to
+}
+define hidden ptr @memset(ptr %to, i32 %value, i64 %n) #0 {
+entry:
+  %byte = trunc i32 %value to i8
+  %empty = icmp eq i64 %n, 0
+  br i1 %empty, label %done, label %body
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %target = getelementptr i8, ptr %to, i64 %i
+  store i8 %byte, ptr %target
+  %next = add nuw i64 %i, 1
+  %last = icmp eq i64 %next, %n
+  br i1 %last, label %done, label %body
+done:
+  ret ptr %to
+}
+attributes #0 = { nounwind "no-builtins" }
+)ir";
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuTarget &target, Location loc) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  std::string error;
+  llvm::Triple triple(target.triple);
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend) {
+    emitError(loc) << "no code generator for " << target.triple << ": " << error;
+    return nullptr;
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      backend->createTargetMachine(triple, target.cpu, target.featureString(), options, llvm::Reloc::PIC_,
+                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    emitError(loc) << "no code generator for " << target.cpu;
+  return machine;
+}
+
+// Optimises `code` and appends its object or assembly to `output`.
+static LogicalResult generate(llvm::Module &code, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
+                              llvm::raw_pwrite_stream &output, Location loc) {
+  code.setTargetTriple(machine.getTargetTriple());
+  code.setDataLayout(machine.createDataLayout());
+  auto optimise = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0, &machine);
+  if (llvm::Error error = optimise(&code))
+    return emitError(loc) << "optimisation failed: " << llvm::toString(std::move(error));
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, output, nullptr, kind))
+    return emitError(loc) << "the code generator writes no such file";
+  passes.run(code);
+  return success();
+}
+
+static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, "quire_model");
+  if (!code)
+    module.emitError("translation to LLVM IR failed");
+  return code;
+}
+
+static LogicalResult writeFile(StringRef path, StringRef bytes, Location loc) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (error)
+    return emitError(loc) << "cannot write " << path << ": " << error.message();
+  stream << bytes;
+  stream.close();
+  if (stream.has_error())
+    return emitError(loc) << "cannot write " << path << ": " << stream.error().message();
+  return success();
+}
+
+static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool verbose, Location loc) {
+  llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName("ld.lld", {QUIRE_LLVM_TOOLS_DIR});
+  if (!linker)
+    linker = llvm::sys::findProgramByName("ld.lld");
+  if (!linker)
+    return emitError(loc) << "ld.lld not found";
+  SmallVector<StringRef> command = {*linker, "-shared", "-Bsymbolic", "--gc-sections", "-z", "noexecstack", "-o", soPath};
+  command.append(objects.begin(), objects.end());
+  if (verbose) {
+    llvm::interleave(command, llvm::errs(), " ");
+    llvm::errs() << "\n";
+  }
+  std::string error;
+  int code = llvm::sys::ExecuteAndWait(*linker, command, std::nullopt, {}, 0, 0, &error);
+  if (code != 0)
+    return emitError(loc) << "ld.lld failed with code " << code << (error.empty() ? "" : ": ") << error;
+  return success();
+}
+
+LogicalResult quire::cpu::emitAssembly(ModuleOp module, const CpuTarget &target, llvm::raw_ostream &output) {
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, module.getLoc());
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = machine ? translate(module, context) : nullptr;
+  if (!code)
+    return failure();
+  SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  if (failed(generate(*code, *machine, llvm::CodeGenFileType::AssemblyFile, stream, module.getLoc())))
+    return failure();
+  output << text;
+  return success();
+}
+
+LogicalResult quire::cpu::emitSharedObject(ModuleOp module, const CpuTarget &target, StringRef soPath, bool verbose) {
+  Location loc = module.getLoc();
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, loc);
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = machine ? translate(module, context) : nullptr;
+  if (!code)
+    return failure();
+  llvm::SMDiagnostic diagnostic;
+  std::unique_ptr<llvm::Module> memory =
+      llvm::parseIR(llvm::MemoryBufferRef(memoryFunctions, "memory"), diagnostic, context);
+  if (!memory)
+    return emitError(loc) << diagnostic.getMessage();
+
+  SmallVector<SmallString<128>> paths;
+  SmallVector<StringRef> objects;
+  SmallVector<std::unique_ptr<llvm::FileRemover>> removers;
+  for (llvm::Module *part : {code.get(), memory.get()}) {
+    SmallString<0> bytes;
+    llvm::raw_svector_ostream stream(bytes);
+    if (failed(generate(*part, *machine, llvm::CodeGenFileType::ObjectFile, stream, loc)))
+      return failure();
+    SmallString<128> path;
+    if (std::error_code error = llvm::sys::fs::createTemporaryFile("quire-model", "o", path))
+      return emitError(loc) << "cannot create a temporary file: " << error.message();
+    removers.push_back(std::make_unique<llvm::FileRemover>(path));
+    if (failed(writeFile(path, bytes, loc)))
+      return failure();
+    paths.push_back(path);
+  }
+  for (const auto &path : paths)
+    objects.push_back(path);
+  return link(objects, soPath, verbose, loc);
+}
