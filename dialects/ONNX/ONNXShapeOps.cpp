@@ -4,6 +4,8 @@
 #include "dialects/ONNX/ONNXShapeOps.h"
 #include "dialects/ONNX/OperandChecks.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace quire::onnx;
 
@@ -17,6 +19,16 @@ LogicalResult SplitOp::verify() {
   if (getNumResults() == 0)
     return emitOpError("expected at least one result");
   return checkAxis(*this, getInput(), getAxis());
+}
+
+LogicalResult SqueezeOp::verify() {
+  DenseIntElementsAttr axes;
+  if (!isPresent(getAxes()) || !matchPattern(getAxes(), m_Constant(&axes)))
+    return success();
+  for (const APInt &axis : axes.getValues<APInt>())
+    if (failed(checkAxis(*this, getData(), axis.getSExtValue())))
+      return failure();
+  return success();
 }
 
 LogicalResult FlattenOp::verify() {

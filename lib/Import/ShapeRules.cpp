@@ -39,7 +39,8 @@ static int64_t broadcastExtent(int64_t a, int64_t b) {
 static MaybeShape broadcast(const MaybeShape &a, const MaybeShape &b) {
   if (!a || !b)
     return std::nullopt;
-  const Shape &longer = a->size() >= b->size() ? *a : *b, &shorter = a->size() >= b->size() ? *b : *a;
+  bool first = a->size() >= b->size();
+  ArrayRef<int64_t> longer = first ? *a : *b, shorter = first ? *b : *a;
   Shape shape(longer);
   size_t shift = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i)
@@ -64,12 +65,13 @@ static MaybeShape transposeShape(TransposeOp op) {
   MaybeShape input = shapeOf(op.getData());
   if (!input)
     return std::nullopt;
-  if (!op.getPerm())
-    return Shape(llvm::reverse(*input));
-  if (op.getPerm()->size() != input->size())
+  std::optional<ArrayRef<int64_t>> perm = op.getPerm();
+  if (!perm)
+    return Shape(input->rbegin(), input->rend());
+  if (perm->size() != input->size())
     return std::nullopt;
   Shape shape;
-  for (int64_t axis : *op.getPerm()) {
+  for (int64_t axis : *perm) {
     if (axis < 0 || axis >= static_cast<int64_t>(input->size()))
       return std::nullopt;
     shape.push_back((*input)[axis]);
