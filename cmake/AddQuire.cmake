@@ -92,7 +92,7 @@ function(quire_add_tool name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} MLIR LLVM)
 endfunction()
 
-# quire_add_unit_test(NAME sources... LINK libraries...): a GoogleTest program, run by ctest and by the lit suite.
+# quire_add_unit_test(NAME sources... LINK libraries...): a GoogleTest program in build/unit, run by ctest.
 function(quire_add_unit_test name)
   cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
@@ -102,7 +102,7 @@ function(quire_add_unit_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main MLIR LLVM)
   add_dependencies(quire-unit-tests ${name})
-  add_test(NAME ${name} COMMAND ${name})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
 endfunction()
 
 if(NOT TARGET quire-headers)
