@@ -12,7 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 ACCEPT = ROOT.parent / "shared" / "accept"
-RUNTIME_OPTIONS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=clang-22", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
+COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=clang-22", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
                    "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld", "-DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld"]
 # A sanitized test must fail, not go on, when something is found.
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
@@ -103,7 +103,7 @@ def sanitized(tally):
     """Runtime and importer under AddressSanitizer and UndefinedBehaviorSanitizer, the runtime also under ThreadSanitizer."""
     for name, flags in (("runtime-asan", "address,undefined"), ("runtime-tsan", "thread")):
         folder = ROOT / f"build-check/{name}"
-        if build(tally, name, folder, ["-S", "runtime", *RUNTIME_OPTIONS, f"-DQUIRE_SANITIZE={flags}"]):
+        if build(tally, name, folder, ["-S", "runtime", *COMPILERS, f"-DQUIRE_SANITIZE={flags}"]):
             ctest(tally, name, folder, SANITIZER_OPTIONS)
     folder = ROOT / "build-check/importer-asan"
     configure = ["--preset", "asan", "-DQUIRE_SANITIZE=address,undefined"]
@@ -112,10 +112,20 @@ def sanitized(tally):
         tally.one("importer-asan: ImportTests", run([folder / "unit/ImportTests", "--gtest_brief=1"], env={**os.environ, **SANITIZER_OPTIONS})[0] == 0)
 
 
+def installed(tally):
+    """Installs the release build, and builds and runs a project that uses it."""
+    prefix, folder = ROOT / "build-check/prefix", ROOT / "build-check/consumer"
+    stage("install")
+    if tally.one("install", run(["cmake", "--install", BUILD, "--prefix", prefix], stdout=subprocess.DEVNULL)[0] == 0):
+        paths = f"-DCMAKE_PREFIX_PATH={prefix};/usr/lib/llvm-22"
+        if build(tally, "consumer", folder, ["-S", "test/Install", *COMPILERS, paths]):
+            ctest(tally, "consumer", folder)
+
+
 def fuzz(tally, seconds):
     """Every libFuzzer target for a while; it starts from its seeds and from what earlier runs found."""
     runtime, importer = ROOT / "build-check/runtime-fuzz", ROOT / "build-check/importer-fuzz"
-    good = build(tally, "runtime-fuzz", runtime, ["-S", "runtime", *RUNTIME_OPTIONS, "-DQUIRE_BUILD_FUZZERS=ON", "-DQUIRE_BUILD_TESTS=OFF",
+    good = build(tally, "runtime-fuzz", runtime, ["-S", "runtime", *COMPILERS, "-DQUIRE_BUILD_FUZZERS=ON", "-DQUIRE_BUILD_TESTS=OFF",
                                                   "-DQUIRE_SANITIZE=address,undefined"])
     if (ROOT / "test/Fuzz/Import").exists():
         configure = ["--preset", "fuzz", "-DQUIRE_SANITIZE=address"]
@@ -163,6 +173,8 @@ def main():
     if build(tally, "release", BUILD, ["--preset", "release"], ["all", "quire-unit-tests"]):
         ctest(tally, "unit tests", BUILD)
         lit(tally)
+        if not options.quick:
+            installed(tally)
         if options.accept:
             accept(tally)
     if not options.quick:
