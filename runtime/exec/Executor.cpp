@@ -27,7 +27,7 @@ Executor::Executor(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, con
       start_(std::chrono::steady_clock::now()), positions_(static_cast<size_t>(options.maxTokens)),
       sequenceOf_(static_cast<size_t>(options.maxTokens)),
       queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
-      pastLens_(static_cast<size_t>(options.maxSequences)),
+      pastLens_(static_cast<size_t>(options.maxSequences)), distinct_(static_cast<size_t>(options.maxSequences)),
       held_(new std::atomic<int64_t>[static_cast<size_t>(model_->info().layer_count)]),
       trace_(static_cast<size_t>(options.traceCapacity)) {
   table_.struct_size = sizeof(table_);
@@ -137,10 +137,12 @@ Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
     int64_t cost;
     QUIRE_TRY(pool_->reserveCost(batch.sequences[s], batch.token_counts[s], cost));
     wanted += cost;
-    for (int64_t t = 0; t < s; ++t)
-      if (batch.sequences[t] == batch.sequences[s])
-        return failure(QUIRE_INVALID_ARGUMENT, "sequences[%lld] is the same as sequences[%lld]", ll(s), ll(t));
+    distinct_[static_cast<size_t>(s)] = batch.sequences[s];
   }
+  auto end = distinct_.begin() + batch.sequence_count;
+  std::sort(distinct_.begin(), end);
+  if (std::adjacent_find(distinct_.begin(), end) != end)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected different sequences, but one comes twice");
   if (wanted > pool_->blocksFree())
     return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(wanted),
                    ll(pool_->blocksFree()), ll(pool_->blocksTotal()));

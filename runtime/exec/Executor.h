@@ -67,6 +67,7 @@ private:
   std::vector<int64_t> sequenceOf_;
   std::vector<int64_t> queryStarts_;
   std::vector<int64_t> pastLens_;
+  std::vector<quire_sequence> distinct_; // [maxSequences], for checks
 
   int64_t steps_ = 0;
   int64_t tokens_ = 0;

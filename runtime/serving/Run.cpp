@@ -6,19 +6,18 @@
 #include "serving/Describe.h"
 #include "serving/Engine.h"
 #include "serving/OutputFile.h"
+#include "serving/ProgressLine.h"
 #include "serving/RequestReader.h"
 #include "serving/ResultWriter.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-
-#include <unistd.h>
+#include <memory>
 
 namespace quire::serving {
 
@@ -53,40 +52,6 @@ public:
 
 private:
   ResultWriter &writer_;
-};
-
-/// One line on a terminal, rewritten in place; nothing before two seconds.
-class ProgressLine {
-public:
-  explicit ProgressLine(size_t requests) : requests_(requests), shown_(::isatty(STDERR_FILENO) == 1) {}
-
-  ~ProgressLine() {
-    if (drawn_)
-      std::fputs("\r\033[K", stderr);
-  }
-
-  void update(const Scheduler &scheduler, size_t finished) {
-    if (!shown_)
-      return;
-    Clock::time_point now = Clock::now();
-    if (now - start_ < std::chrono::seconds(2) || now - last_ < std::chrono::milliseconds(200))
-      return;
-    last_ = now;
-    drawn_ = true;
-    double seconds = std::chrono::duration<double>(now - start_).count();
-    std::fprintf(stderr, "\r%zu of %zu requests, %zu running, %lld tokens, %.1f tokens/s\033[K", finished, requests_,
-                 scheduler.running(), static_cast<long long>(scheduler.generated()),
-                 static_cast<double>(scheduler.generated()) / seconds);
-    std::fflush(stderr);
-  }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  size_t requests_;
-  bool shown_;
-  bool drawn_ = false;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point last_ = start_;
 };
 
 } // namespace
@@ -161,51 +126,70 @@ static SchedulerLimits usefulLimits(const RunOptions &options, const std::vector
   return limits;
 }
 
+/// Runs until all is done, something fails (false) or a signal comes.
+static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const WritingSink &sink,
+                     ProgressLine &progress) {
+  progress.requests = requests.size();
+  progress.serving = true;
+  for (Request &request : requests)
+    if (!scheduler.add(std::move(request)))
+      return false;
+  while (!caughtSignal) {
+    Scheduler::Progress state = scheduler.step();
+    if (state != Scheduler::Progress::Stepped)
+      return state == Scheduler::Progress::Idle;
+    progress.finished = sink.finishedCount;
+    progress.running = scheduler.running();
+    progress.tokens = scheduler.generated();
+  }
+  return true;
+}
+
+/// Names results and statistics; what is finished is kept, whatever ended the
+/// run. False with the first reason.
+static bool keepResults(const RunOptions &options, ResultWriter &writer, Scheduler &scheduler, std::string &error) {
+  if (!writer.finish() && error.empty())
+    error = writer.error();
+  std::string other;
+  if (!options.stats.empty() && !writeStatistics(options.stats, scheduler.statistics(), other) && error.empty())
+    error = other;
+  return error.empty();
+}
+
 int runRequests(const RunOptions &options) {
+  auto progress = std::make_unique<ProgressLine>();
+  auto refuse = [&](const std::string &text) {
+    progress.reset(); // clears its line
+    return complain(text);
+  };
   quire_model *loaded = nullptr;
   if (quire_model_load(options.model.c_str(), &loaded) != QUIRE_OK)
-    return complain(quire_last_error());
+    return refuse(quire_last_error());
   ModelPointer model(loaded);
   const quire_model_info &info = *quire_model_get_info(loaded);
   std::vector<Request> requests;
   std::string error;
   if (!readRequests(options.requests, info, requests, error))
-    return complain(error);
+    return refuse(error);
   SchedulerLimits limits = usefulLimits(options, requests);
   PoolPointer pool;
   ExecutorPointer executor;
   if (makePool(options, info, pool) != QUIRE_OK ||
       makeExecutor(options, limits, loaded, pool.get(), executor) != QUIRE_OK)
-    return complain(quire_last_error());
+    return refuse(quire_last_error());
 
   ResultWriter writer;
   if (!writer.open(options.output, options.logits, info.vocabulary))
-    return complain(writer.error());
+    return refuse(writer.error());
   WritingSink sink(writer);
   Scheduler scheduler(info, pool.get(), executor.get(), limits, sink);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   size_t count = requests.size();
-  bool good = true;
-  for (Request &request : requests)
-    good = good && scheduler.add(std::move(request));
-  {
-    ProgressLine progress(count);
-    Scheduler::Progress state = Scheduler::Progress::Stepped;
-    while (good && !caughtSignal && state == Scheduler::Progress::Stepped) {
-      state = scheduler.step();
-      good = state != Scheduler::Progress::Failed;
-      progress.update(scheduler, sink.finishedCount);
-    }
-  }
-  // What is finished is kept, whatever ended the run.
-  if (!good)
+  if (!serveAll(scheduler, requests, sink, *progress))
     error = scheduler.error().empty() ? writer.error() : scheduler.error();
-  if (!writer.finish() && error.empty())
-    error = writer.error();
-  if (!options.stats.empty() && !writeStatistics(options.stats, scheduler.statistics(), error) && error.empty())
-    error = options.stats + ": cannot be written";
-  if (!error.empty())
+  progress.reset();
+  if (!keepResults(options, writer, scheduler, error))
     return complain(error);
   if (caughtSignal) {
     std::fprintf(stderr, "quire-run: interrupted: %zu of %zu requests are finished and kept\n", sink.finishedCount,
