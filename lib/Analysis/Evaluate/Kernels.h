@@ -67,7 +67,7 @@ Result fold(BinaryKind kind, Operands operands);
 Result mean(Operands operands);
 Result where(const Tensor &condition, const Tensor &a, const Tensor &b);
 Result clip(const Tensor &x, Operand low, Operand high);
-Result cast(const Tensor &x, ElementKind to, bool saturate = true);
+Result castTo(const Tensor &x, ElementKind to, bool saturate = true);
 Result bitCast(const Tensor &x, ElementKind to);
 /// gate * sigmoid(alpha * gate) * value.
 Result swiGlu(const Tensor &gate, const Tensor &value, double alpha);
@@ -200,7 +200,7 @@ struct GroupQueryAttributes {
   int64_t localWindow = -1;
   bool doRotary = false, rotaryInterleaved = false, smoothSoftmax = false, causal = true;
   int64_t qkOutput = 0; // 0 none, 1 before softmax, 2 after
-  double qkNormEpsilon = 1e-6;
+  double qNormEpsilon = 1e-6, kNormEpsilon = 1e-6;
 };
 struct GroupQueryOperands {
   Operand query = nullptr, key = nullptr, value = nullptr, pastKey = nullptr, pastValue = nullptr, seqlensK = nullptr,
@@ -268,7 +268,8 @@ struct MoEAttributes {
   int64_t swigluFusion = 0; // 0 separate fc3, 1 interleaved, 2 halves
   double alpha = 1.0, beta = 0.0;
   std::optional<double> swigluLimit;
-  int64_t bits = 4, blockSize = 0; // QMoE
+  bool quantized = false; // QMoE, with the two below
+  int64_t bits = 4, blockSize = 0;
 };
 /// Weights of one projection: [experts, out, in] (or packed ui8 for QMoE), scales, bias, zero points.
 struct MoEProjection {

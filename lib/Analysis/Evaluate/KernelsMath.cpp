@@ -131,7 +131,7 @@ template <typename T> static Result unaryInteger(UnaryKind kind, const Tensor &x
     return map([](T v) { return v < T(0) ? T(0) : v; });
   case UnaryKind::Shrink: {
     Result shrunk = unary(kind, mapTo<double>(ElementKind::F64, x, [](double v) { return v; }), alpha, beta);
-    return shrunk ? cast(*shrunk, x.kind()) : std::move(shrunk);
+    return shrunk ? castTo(*shrunk, x.kind()) : std::move(shrunk);
   }
   default:
     return fail("not implemented: this operator on elements of type " + nameOf(x.kind()));
@@ -416,7 +416,7 @@ Result clip(const Tensor &x, Operand low, Operand high) {
   return high ? binary(BinaryKind::Min, current, high->withShape({})) : Result(current);
 }
 
-Result cast(const Tensor &x, ElementKind to, bool saturate) {
+Result castTo(const Tensor &x, ElementKind to, bool saturate) {
   if (x.kind() == to)
     return x;
   return dispatchCompute(x.kind(), [&](auto type) -> Result {

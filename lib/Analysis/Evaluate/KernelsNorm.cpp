@@ -98,7 +98,7 @@ Results skipLayerNormalization(const Tensor &x, const Tensor &skip, const Tensor
   Operand parts[3] = {&x, &skip, bias};
   for (int i = 0; i < 3; ++i)
     if (parts[i]) {
-      Result part = cast(*parts[i], ElementKind::F32);
+      Result part = castTo(*parts[i], ElementKind::F32);
       if (!part)
         return part.takeError();
       wide[i] = *part;
@@ -111,7 +111,7 @@ Results skipLayerNormalization(const Tensor &x, const Tensor &skip, const Tensor
   Results normal = normalize(*total, gamma, beta, -1, attributes.epsilon, !attributes.simplified);
   if (!normal)
     return normal;
-  Result out = cast((*normal)[0], x.kind()), rounded = cast(*total, x.kind());
+  Result out = castTo((*normal)[0], x.kind()), rounded = castTo(*total, x.kind());
   if (!out)
     return out.takeError();
   if (!rounded)

@@ -128,7 +128,7 @@ Result reduce(ReduceKind kind, const Tensor &x, std::optional<Ints> axes, bool k
     using A = typename decltype(values)::value_type;
     for (A &value : values) {
       if (kind == ReduceKind::Mean)
-        value = perOutput ? static_cast<A>(value / static_cast<A>(perOutput)) : A(std::numeric_limits<double>::quiet_NaN());
+        value = perOutput ? static_cast<A>(value / static_cast<A>(perOutput)) : std::numeric_limits<A>::quiet_NaN();
       else if (kind == ReduceKind::L2)
         value = static_cast<A>(std::sqrt(static_cast<double>(value)));
       else if (kind == ReduceKind::LogSum)
@@ -229,8 +229,12 @@ Results topK(const Tensor &x, int64_t k, int64_t axis, bool largest) {
       for (int64_t i = 0; i < view.inner; ++i) {
         auto at = [&](int64_t n) { return in[(o * view.n + n) * view.inner + i]; };
         std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int64_t l, int64_t r) { return largest ? at(l) > at(r) : at(l) < at(r); });
+        std::sort(order.begin(), order.end(), [&](int64_t l, int64_t r) {
+          T a = at(l), b = at(r);
+          if (a != a || b != b) // not a number comes first, so that the order is total
+            return a != a ? (b == b || l < r) : false;
+          return a == b ? l < r : largest ? a > b : a < b;
+        });
         for (int64_t n = 0; n < k; ++n) {
           best[(o * k + n) * view.inner + i] = at(order[n]);
           indices[(o * k + n) * view.inner + i] = order[n];

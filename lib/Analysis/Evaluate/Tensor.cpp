@@ -55,7 +55,7 @@ StringRef nameOf(ElementKind kind) { return kindTable[static_cast<unsigned>(kind
 std::optional<ElementKind> kindOf(mlir::Type type) {
   using namespace mlir;
   using Kind = std::optional<ElementKind>;
-  return TypeSwitch<Type, Kind>(type)
+  return llvm::TypeSwitch<Type, Kind>(type)
       .Case<Float32Type>([](auto) { return ElementKind::F32; })
       .Case<Float64Type>([](auto) { return ElementKind::F64; })
       .Case<Float16Type>([](auto) { return ElementKind::F16; })
@@ -169,11 +169,12 @@ float decodeNarrow(ElementKind kind, uint8_t bits) {
 uint8_t encodeNarrow(ElementKind kind, float value, bool saturate) {
   const fltSemantics &semantics = semanticsOf(kind);
   bool hasInfinity = kind == ElementKind::F8E5M2;
-  if (kind == ElementKind::F8E8M0) { // powers of two only; zero and negatives have no code of their own
-    if (std::isnan(value))
+  if (kind == ElementKind::F8E8M0) { // powers of two: rounds up, without a sign
+    uint32_t bits = floatToBits(value), exponent = bits >> 23 & 0xffu, mantissa = bits & 0x7fffffu;
+    if (exponent == 0xff)
       return 0xff;
-    if (!(value > 0x1p-127f))
-      return 0;
+    exponent += mantissa > 0 ? 1 : 0;
+    return static_cast<uint8_t>(exponent == 0xff && saturate ? 0xfe : exponent);
   }
   if (kind == ElementKind::F4E2M1 && std::isnan(value))
     return 0x7;
