@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Applies the rules to a module: products with packed weights first, since they look through what the others would convert.
+#include "dialects/ONNX/ONNXControlOps.h"
+#include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/KVRT/KVRT.h"
+#include "lib/Conversion/ONNXToLinalg/Passes.h"
+#include "lib/Conversion/ONNXToLinalg/Rules.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
+#include "mlir/Rewrite/PatternApplicator.h"
+
+using namespace mlir;
+
+namespace quire {
+#define GEN_PASS_DEF_CONVERTONNXTOLINALG
+#include "lib/Conversion/ONNXToLinalg/Passes.h.inc"
+
+static bool isElement(Type type) { return isa<FloatType>(type) || type.isSignlessInteger(); }
+
+LogicalResult checkTypes(RuleContext &context) {
+  SmallVector<Type> types(context.op->getOperandTypes());
+  llvm::append_range(types, context.op->getResultTypes());
+  for (Type type : types) {
+    if (isa<NoneType>(type))
+      continue;
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      return context.refuse("a value that is no ranked tensor");
+    if (tensor.getNumDynamicDims() > 1)
+      return context.refuse("a tensor with more than one unknown extent");
+    if (!isElement(tensor.getElementType()))
+      return context.refuse("unsigned or other elements");
+  }
+  return success();
+}
+
+namespace {
+class ConvertONNXToLinalgPass : public impl::ConvertONNXToLinalgBase<ConvertONNXToLinalgPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    bool failed = false;
+    getOperation().walk([&](func::FuncOp function) { failed |= mlir::failed(convert(function)); });
+    if (failed)
+      return signalPassFailure();
+  }
+
+private:
+  LogicalResult convert(func::FuncOp function) {
+    ConversionState state;
+    state.module = getOperation();
+    state.panelColumns = panelColumns;
+    if (!function.isExternal())
+      for (BlockArgument argument : function.getArguments())
+        if (isa<kvrt::BatchType>(argument.getType()))
+          state.batch = argument;
+    RewritePatternSet packed(&getContext()), all(&getContext());
+    RuleSet packedRules(packed, state), rules(all, state);
+    addPackedProductRules(packedRules);
+    addElementwiseRules(rules);
+    addActivationRules(rules);
+    addProductRules(rules);
+    addReductionRules(rules);
+    addNormalizationRules(rules);
+    addMovementRules(rules);
+    addIndexingRules(rules);
+    addRotaryRules(rules);
+    addConstantRules(rules);
+    applyInOrder(function, std::move(packed));
+    eraseDeadOps(function);
+    state.refusals.clear();
+    applyInOrder(function, std::move(all));
+    eraseDeadOps(function);
+    return reportRemaining(function, state);
+  }
+
+  static SmallVector<Operation *> onnxOps(func::FuncOp function) {
+    SmallVector<Operation *> ops;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa_and_nonnull<onnx::ONNXDialect>(op->getDialect()))
+        ops.push_back(op);
+    });
+    return ops;
+  }
+
+  /// One sweep from the first op to the last; a pattern erases its own op only.
+  static void applyInOrder(func::FuncOp function, RewritePatternSet &&patterns) {
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    PatternApplicator applicator(frozen);
+    applicator.applyDefaultCostModel();
+    PatternRewriter rewriter(function.getContext());
+    for (Operation *op : onnxOps(function)) {
+      rewriter.setInsertionPoint(op);
+      (void)applicator.matchAndRewrite(op, rewriter);
+    }
+  }
+
+  static void eraseDeadOps(func::FuncOp function) {
+    SmallVector<Operation *> ops = onnxOps(function);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+  static LogicalResult reportRemaining(func::FuncOp function, const ConversionState &state) {
+    LogicalResult result = success();
+    for (Operation *op : onnxOps(function)) {
+      if (isa<onnx::NoneOp>(op))
+        continue; // an absent operand of another op that remains
+      InFlightDiagnostic diagnostic = op->emitError("not implemented: convert ") << op->getName();
+      if (auto why = state.refusals.find(op); why != state.refusals.end())
+        diagnostic << ": " << why->second;
+      result = failure();
+    }
+    return result;
+  }
+};
+} // namespace
+
+} // namespace quire

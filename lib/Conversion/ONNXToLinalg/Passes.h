@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The pass that converts token-wise `onnx` operators to linalg.
+#ifndef QUIRE_LIB_CONVERSION_ONNXTOLINALG_PASSES_H
+#define QUIRE_LIB_CONVERSION_ONNXTOLINALG_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace quire {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "lib/Conversion/ONNXToLinalg/Passes.h.inc"
+
+} // namespace quire
+
+#endif // QUIRE_LIB_CONVERSION_ONNXTOLINALG_PASSES_H
