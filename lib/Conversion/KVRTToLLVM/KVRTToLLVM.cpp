@@ -13,7 +13,10 @@
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -48,7 +51,8 @@ struct ConvertKVRTToLLVM : quire::kvrt::impl::ConvertKVRTToLLVMBase<ConvertKVRTT
     target.addLegalOp<ModuleOp, ModelOp, PackedOp, RawOp>();
     // Symbols of other levels, which the caller erases afterwards.
     target.markUnknownOpDynamicallyLegal([](Operation *op) { return isa<SymbolOpInterface>(op); });
-    target.addIllegalDialect<memref::MemRefDialect>();
+    target.addIllegalDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect, memref::MemRefDialect,
+                             vector::VectorDialect>();
     RewritePatternSet patterns(&getContext());
     SymbolTableCollection tables;
     populateRuntimeCallPatterns(converter, patterns);
@@ -58,8 +62,9 @@ struct ConvertKVRTToLLVM : quire::kvrt::impl::ConvertKVRTToLLVMBase<ConvertKVRTT
     index::populateIndexToLLVMConversionPatterns(converter, patterns);
     populateFuncToLLVMConversionPatterns(converter, patterns);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-    populateMathToLLVMConversionPatterns(converter, patterns);
-    populateMathToLibmConversionPatterns(patterns);
+    // An intrinsic where there is one: libm's fmaf is no instruction.
+    populateMathToLibmConversionPatterns(patterns, /*benefit=*/1);
+    populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false, /*benefit=*/2);
     populateVectorToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
     return applyFullConversion(getOperation(), target, std::move(patterns));

@@ -50,7 +50,8 @@ struct LowerAcquire : ConvertOpToLLVMPattern<AcquireOp> {
     Value base = LLVM::LoadOp::create(rewriter, loc, pointer, view);
     Value stride = loadStepField(rewriter, loc, view, 1, rewriter.getI64Type());
     Value state = LLVM::PoisonOp::create(rewriter, loc, getTypeConverter()->convertType(op.getType()));
-    for (auto [i, value] : llvm::enumerate(ValueRange{base, stride, layer}))
+    SmallVector<Value> fields = {base, stride, layer};
+    for (auto [i, value] : llvm::enumerate(fields))
       state = LLVM::InsertValueOp::create(rewriter, loc, state, value, static_cast<int64_t>(i));
     rewriter.replaceOp(op, state);
     return success();

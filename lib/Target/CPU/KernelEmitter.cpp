@@ -66,6 +66,14 @@ KernelEmitter::Values KernelEmitter::loop(Value low, Value high, int64_t step, V
   return Values(loop.getResults());
 }
 
+void KernelEmitter::eachVector(int64_t extent, int64_t width, function_ref<void(Value, int64_t)> body) {
+  int64_t whole = extent / width * width;
+  if (whole)
+    loop(index(0), index(whole), width, [&](Value offset) { body(offset, width); });
+  for (Piece piece : cutIntoVectors(extent - whole, width))
+    body(index(whole + piece.offset), piece.width);
+}
+
 void KernelEmitter::ifThen(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
   auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/static_cast<bool>(otherwise));
   OpBuilder::InsertionGuard guard(builder);

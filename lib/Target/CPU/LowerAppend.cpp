@@ -35,9 +35,9 @@ void emitAppend(KernelEmitter &e, kvrt::StateType type, int64_t lanes, ValueRang
       e.loop(e.index(0), e.index(type.getKey()), 1, [&](Value feature) {
         e.store(e.load(key, {row, head, feature}), keyPage, {head, group, feature, lane});
       });
-      for (Piece piece : cutIntoVectors(type.getValue(), lanes))
-        e.storeVector(e.loadVector(value, {row, head, e.index(piece.offset)}, piece.width), valuePage,
-                      {head, slot, e.index(piece.offset)});
+      e.eachVector(type.getValue(), lanes, [&](Value offset, int64_t width) {
+        e.storeVector(e.loadVector(value, {row, head, offset}, width), valuePage, {head, slot, offset});
+      });
     });
   });
 }

@@ -101,7 +101,8 @@ private:
         },
         nullptr);
     OpBuilder::InsertionGuard guard(e.builder);
-    Block *body = e.builder.createBlock(&loop.getAfter(), {}, {index}, {e.loc});
+    Block *body = loop.getAfterBody();
+    e.builder.setInsertionPointToEnd(body);
     Value row = body->getArgument(0);
     Value sequence = e.loadIndex(sequences, {row});
     if (plan.tileRows == 1) {
@@ -140,26 +141,26 @@ private:
       rows.push_back(visibleFrom(e.add(row, i), length));
     // Positions ascend within a sequence, and so do both ends of what is visible.
     Value low = rows.front().low, high = rows.back().high;
-    for (int64_t folded = 0; folded < count * plan.group; ++folded)
-      emitStart(head, row, folded);
+    Value folded = e.index(count * plan.group);
+    e.loop(e.index(0), folded, 1, [&](Value at) { emitStart(head, row, at); });
     int64_t block = plan.state.getBlock();
     Value lastPage = e.ceilDiv(high, block);
     e.loop(e.div(low, block), lastPage, 1,
            [&](Value index) { emitPage(head, sequence, index, lastPage, low, high, rows); });
-    for (int64_t folded = 0; folded < count * plan.group; ++folded)
-      emitFinish(head, row, folded);
+    e.loop(e.index(0), folded, 1, [&](Value at) { emitFinish(head, row, at); });
   }
 
-  Value queryHead(Value head, int64_t folded) { return e.add(e.mul(head, plan.group), folded % plan.group); }
+  Value rowOf(Value row, Value folded) { return e.add(row, e.div(folded, plan.group)); }
+  Value queryHead(Value head, Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
 
-  void emitStart(Value head, Value row, int64_t folded) {
-    Value from = e.add(row, folded / plan.group), at = e.index(folded), queryHead = this->queryHead(head, folded);
-    for (Piece piece : cutIntoVectors(plan.state.getKey(), plan.valueLanes())) {
-      Value offset = e.index(piece.offset);
-      e.storeVector(e.loadVector(query, {from, queryHead, offset}, piece.width), buffers.query, {at, offset});
-    }
-    for (Piece piece : cutIntoVectors(plan.state.getValue(), plan.valueLanes()))
-      e.storeVector(e.zeros(piece.width), buffers.accumulator, {at, e.index(piece.offset)});
+  void emitStart(Value head, Value row, Value at) {
+    Value from = rowOf(row, at), queryHead = this->queryHead(head, at);
+    e.eachVector(plan.state.getKey(), plan.valueLanes(), [&](Value offset, int64_t width) {
+      e.storeVector(e.loadVector(query, {from, queryHead, offset}, width), buffers.query, {at, offset});
+    });
+    e.eachVector(plan.state.getValue(), plan.valueLanes(), [&](Value offset, int64_t width) {
+      e.storeVector(e.zeros(width), buffers.accumulator, {at, offset});
+    });
     e.store(sinks ? e.load(sinks, {queryHead}) : e.f32(lowestScore), buffers.maximum, {at});
     e.store(e.f32(sinks ? 1.0f : 0.0f), buffers.sum, {at});
   }
@@ -184,17 +185,16 @@ private:
   }
 
   // output = accumulator / sum, 0 when nothing was seen.
-  void emitFinish(Value head, Value row, int64_t folded) {
-    Value at = e.index(folded), to = e.add(row, folded / plan.group), queryHead = this->queryHead(head, folded);
+  void emitFinish(Value head, Value row, Value at) {
+    Value to = rowOf(row, at), queryHead = this->queryHead(head, at);
     Value sum = e.load(buffers.sum, {at}), zero = e.f32(0.0f);
     Value empty = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, sum, zero);
     Value divisor = e.select(empty, e.f32(1.0f), sum);
-    for (Piece piece : cutIntoVectors(plan.state.getValue(), plan.valueLanes())) {
-      Value offset = e.index(piece.offset);
-      Value total = e.loadVector(buffers.accumulator, {at, offset}, piece.width);
-      Value mean = arith::DivFOp::create(e.builder, e.loc, total, e.broadcast(divisor, piece.width));
+    e.eachVector(plan.state.getValue(), plan.valueLanes(), [&](Value offset, int64_t width) {
+      Value total = e.loadVector(buffers.accumulator, {at, offset}, width);
+      Value mean = arith::DivFOp::create(e.builder, e.loc, total, e.broadcast(divisor, width));
       e.storeVector(mean, output, {to, queryHead, offset});
-    }
+    });
   }
 
   KernelEmitter &e;

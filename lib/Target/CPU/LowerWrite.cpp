@@ -47,15 +47,10 @@ struct LowerWrite : quire::cpu::impl::LowerWriteBase<LowerWrite> {
     kvrt::ParallelOp::create(
         builder, op.getLoc(), rows, op.getBatch(), 1, [&](OpBuilder &inner, Location loc, Value begin, Value end) {
           KernelEmitter e(inner, loc);
-          int64_t columns = type.getDimSize(1), lanes = vectorBytes / 4, whole = columns / lanes * lanes;
           e.loop(begin, end, 1, [&](Value row) {
-            e.loop(e.index(0), e.index(whole), lanes, [&](Value column) {
-              e.storeVector(e.loadVector(op.getSource(), {row, column}, lanes), output, {row, column});
+            e.eachVector(type.getDimSize(1), vectorBytes / 4, [&](Value column, int64_t width) {
+              e.storeVector(e.loadVector(op.getSource(), {row, column}, width), output, {row, column});
             });
-            for (Piece piece : cutIntoVectors(columns - whole, lanes)) {
-              Value column = e.index(whole + piece.offset);
-              e.storeVector(e.loadVector(op.getSource(), {row, column}, piece.width), output, {row, column});
-            }
           });
         });
     op.erase();

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sequences with made-up keys, values and queries, their pages, a step over them, and attention of them in double.
+#ifndef QUIRE_TEST_UNIT_TARGET_ATTENDFIXTURE_H
+#define QUIRE_TEST_UNIT_TARGET_ATTENDFIXTURE_H
+
+#include "test/Unit/Target/CompiledModel.h"
+
+#include <optional>
+
+namespace quire::test {
+
+struct AttendCase {
+  std::string name;
+  int64_t queryHeads, heads, key, value;
+  std::string element = "f32"; // of the pages
+  int64_t block = 16;
+  int64_t window = 0, chunk = 0;
+  float softcap = 0.0f;
+  bool causal = true, alibi = false, sinks = false;
+  int64_t longest = 0; // past of one more sequence; 0: none
+  int64_t lanes = 0;   // 0: the target's
+  std::string activation = "f32"; // of queries, keys and values as they come
+};
+
+/// One sequence of a case: tokens before the step and in it.
+struct Piece {
+  int64_t id;
+  int64_t past;
+  int64_t rows;
+};
+
+class AttendFixture {
+public:
+  static constexpr int64_t maxRows = 160;
+
+  explicit AttendFixture(const AttendCase &parameters);
+
+  /// Runs append and attend over `pieces`, with the past in permuted blocks and everything else not a number.
+  std::vector<float> run(const std::vector<Piece> &pieces);
+  /// The same in double.
+  std::vector<double> expected(const std::vector<Piece> &pieces) const;
+  /// Whether the rows of the last run lie where the layout says, and only they were written.
+  void checkPages() const;
+
+  /// Floats of one row of output.
+  int64_t rowSize() const { return c.queryHeads * c.value; }
+  std::string moduleText() const;
+
+  AttendCase c;
+  CompiledModel model;
+
+private:
+  enum Kind { keyKind, valueKind, queryKind };
+  float datum(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const;
+  float stored(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const;
+  char *slot(int64_t block, int64_t inBlock, Kind kind, int64_t head, int64_t feature) const;
+  float sink(int64_t head) const { return 0.25f * head - 1.0f; }
+  float slope(int64_t head) const { return 0.5f / (1 + head); }
+  std::vector<char> inputs(const std::vector<Piece> &pieces) const;
+  void attendRow(const Piece &piece, int64_t position, int64_t head, double *output) const;
+
+  TestRuntime runtime;
+  std::vector<Piece> last;
+  std::vector<SequenceRows> lastRows;
+  int64_t blockCount = 0;
+};
+
+} // namespace quire::test
+
+#endif // QUIRE_TEST_UNIT_TARGET_ATTENDFIXTURE_H

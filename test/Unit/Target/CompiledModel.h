@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A module compiled through the CPU pipeline, loaded, and run with a runtime that exists for tests only.
+#ifndef QUIRE_TEST_UNIT_TARGET_COMPILEDMODEL_H
+#define QUIRE_TEST_UNIT_TARGET_COMPILEDMODEL_H
+
+#include "lib/Target/CPU/CpuTarget.h"
+#include "quire/model.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quire::test {
+
+/// Compiles `text` (a module of buffers and kernels) and loads the shared object.
+class CompiledModel {
+public:
+  CompiledModel(const std::string &text, const cpu::CpuTarget &target = cpu::CpuTarget::host());
+  ~CompiledModel();
+  CompiledModel(const CompiledModel &) = delete;
+  CompiledModel &operator=(const CompiledModel &) = delete;
+
+  /// Null when compilation or loading failed; then the failure has been reported to the test.
+  const quire_model_info *info = nullptr;
+  /// The shared object, until the model is destroyed.
+  std::string path;
+
+private:
+  void *handle = nullptr;
+};
+
+/// The text of the module after the CPU pipeline, as assembly.
+std::string assemblyOf(const std::string &text, const cpu::CpuTarget &target);
+
+/// What the calls of a step did.
+struct CallLog {
+  std::vector<std::string> calls;
+};
+
+/// One sequence of a step.
+struct SequenceRows {
+  int64_t past;
+  int64_t rows;
+  std::vector<int32_t> blocks; // its block table
+};
+
+/// Runs steps of a model over arenas that the test owns, one per layer.
+class TestRuntime {
+public:
+  explicit TestRuntime(const quire_model_info *info) : info(info), arenas(info ? info->layer_count : 0) {}
+
+  /// `blocks` blocks for every layer, every byte of them `fill`.
+  void allocate(int64_t blocks, char fill);
+  /// Runs one step; the logits of `selected` rows.
+  std::vector<float> step(const std::vector<SequenceRows> &sequences, const std::vector<int64_t> &selected,
+                          const char *weights);
+
+  const quire_model_info *info;
+  std::vector<std::vector<char>> arenas;
+  CallLog log;
+  /// Iterations of a piece beyond the grain; 1 splits as finely as is allowed.
+  int64_t pieceGrains = 1;
+};
+
+} // namespace quire::test
+
+#endif // QUIRE_TEST_UNIT_TARGET_COMPILEDMODEL_H
