@@ -83,7 +83,7 @@ bool ExprNode::uses(Expr var) const {
                             [](Expr a, Expr b) { return a->id < b->id; });
 }
 
-std::optional<double> ConstantTable::at(ArrayRef<int64_t> index) const {
+std::optional<Coef> ConstantTable::at(ArrayRef<int64_t> index) const {
   if (index.size() != shape.size())
     return std::nullopt;
   int64_t flat = 0;
@@ -92,9 +92,9 @@ std::optional<double> ConstantTable::at(ArrayRef<int64_t> index) const {
       return std::nullopt;
     flat = flat * n + i;
   }
-  if (size_t(flat) >= values.size())
+  if (size_t(flat) >= size())
     return std::nullopt;
-  return values[flat];
+  return this->flat(flat);
 }
 
 ExprContext::ExprContext() {
@@ -440,8 +440,8 @@ Expr ExprContext::table(StringRef name, ElementType type, ArrayRef<Expr> idx) {
       if (std::optional<int64_t> c = constInt(x))
         at.push_back(*c);
     if (at.size() == idx.size()) {
-      if (std::optional<double> v = t->at(at))
-        return type == ElementType::Bool ? boolean(*v != 0) : real(*v);
+      if (std::optional<Coef> v = t->at(at))
+        return type == ElementType::Bool ? boolean(!v->isZero()) : num(*v);
       // Outside: only in a branch that is not taken. Stays a leaf.
     }
   }

@@ -158,9 +158,17 @@ struct ExprNode : llvm::FoldingSetNode {
 struct ConstantTable {
   llvm::SmallVector<int64_t> shape;
   ElementType type = ElementType::Float;
-  /// Row major; integers above 2^53 do not occur in tables (they stay opaque).
-  std::vector<double> values;
-  std::optional<double> at(llvm::ArrayRef<int64_t> index) const;
+  /// Row major; `ints` for integers and truth values, else `reals`.
+  std::vector<double> reals;
+  std::vector<int64_t> ints;
+  size_t size() const {
+    return type == ElementType::Float ? reals.size() : ints.size();
+  }
+  Coef flat(size_t i) const {
+    return type == ElementType::Float ? Coef::ofDouble(reals[i])
+                                      : Coef::ofInt(ints[i]);
+  }
+  std::optional<Coef> at(llvm::ArrayRef<int64_t> index) const;
 };
 
 /// What an expression is made of, without looking below its leaves.
@@ -184,6 +192,7 @@ public:
   // Constants.
   Expr num(int64_t v);
   Expr real(double v);
+  Expr num(const Coef &c) { return c.isFloat ? real(c.d) : num(c.i); }
   Expr boolean(bool v) { return v ? trueExpr : falseExpr; }
   Expr inf() const { return infExpr; }
   Expr negInf() const { return negInfExpr; }

@@ -347,7 +347,8 @@ ExprContext::evaluateMemo(Expr e, const DenseMap<Expr, double> &env,
           return std::nullopt;
         idx.push_back(int64_t(*v));
       }
-      return t ? t->at(idx) : std::nullopt;
+      std::optional<Coef> v = t ? t->at(idx) : std::nullopt;
+      return v ? std::optional<double>(v->asDouble()) : std::nullopt;
     }
     case ExprKind::Call: {
       SmallVector<double, 2> a;

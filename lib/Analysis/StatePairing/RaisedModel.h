@@ -8,8 +8,10 @@
 
 #include "lib/Analysis/Element/InputRole.h"
 #include "lib/Analysis/Element/SymbolicTensor.h"
+#include "lib/Analysis/Score/Score.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/StringMap.h"
 #include <memory>
 #include <string>
 
@@ -51,21 +53,6 @@ struct RoledValue {
         return int(a);
     return -1;
   }
-};
-
-enum class MaskKind {
-  Causal,  // k <= p
-  Window,  // and p - k < size
-  Chunked, // and k div size == p div size
-  Full,    // every key of the call (cross attention only)
-  Prefix,  // or k < size: exact only if the prefix arrives in one call
-  Other,   // causal-compatible predicate without a name: see `visible`
-};
-
-enum class BiasKind {
-  None,
-  Alibi,  // slopes[h] * k (the row constant is dropped: softmax ignores it)
-  Region, // `bias` over head, p and k
 };
 
 /// One softmax(q . k) v over a cached state.
@@ -133,6 +120,8 @@ struct State {
   llvm::SmallVector<AxisRole, 4> axes;
   /// What the present appends; null unless Grow or Static.
   RoledValue newRows;
+  /// The state's axis that each axis of `newRows` is.
+  llvm::SmallVector<int, 4> newRowsAxes;
   unsigned kvHeads = 0;
   int64_t dim = 0;
   /// Rows of the buffer of a Static state, 0 if open.
@@ -160,6 +149,9 @@ struct AnalysisOptions {
   /// `name=role` overrides of inputs, as in --input-role.
   llvm::StringMap<InputRole> inputRoles;
   unsigned maxRestarts = 80;
+  /// Folder of the model, where the files of `onnx.initializer` lie. Without
+  /// it, weights stay opaque and masks made of them are not understood.
+  std::string weightFolder;
 };
 
 /// Result of the analysis. Owns the interpretation, so expressions stay valid
@@ -207,11 +199,11 @@ public:
   std::optional<int64_t> sliceFromPosition(mlir::Operation *slice,
                                            unsigned axis) const;
 
-  Interp &interp() const { return *state; }
-  void adopt(std::unique_ptr<Interp> interp);
+  Interp &interp() const { return *interpretation; }
+  void adopt(std::shared_ptr<Interp> interp);
 
 private:
-  std::unique_ptr<Interp> state;
+  std::shared_ptr<Interp> interpretation;
 };
 
 /// Interprets `fn` and proves what it means. Never mutates it. Fails only on

@@ -185,7 +185,7 @@ TEST_F(ExprTest, Functions) {
 }
 
 TEST_F(ExprTest, TablesFoldAtConstants) {
-  c.addTable("t", {{2, 2}, ElementType::Float, {1, 2, 3, 4.5}});
+  c.addTable("t", {{2, 2}, ElementType::Float, {1, 2, 3, 4.5}, {}});
   Expr v = i("v", n(2));
   Expr e = c.table("t", ElementType::Float, {v, n(1)});
   EXPECT_EQ(c.subst(e, v, n(1)), c.real(4.5));
@@ -218,7 +218,7 @@ TEST_F(ExprTest, DotBindsItsVariable) {
 }
 
 TEST_F(ExprTest, Evaluation) {
-  c.addTable("slopes", {{4}, ElementType::Float, {.5, .25, .125, .0625}});
+  c.addTable("slopes", {{4}, ElementType::Float, {.5, .25, .125, .0625}, {}});
   Expr q = c.symbol("q"), h = i("h", n(4));
   Expr e = c.mul(c.table("slopes", ElementType::Float, {h}),
                  c.ite(c.ge0(c.sub(q, n(3))), q, n(0)));

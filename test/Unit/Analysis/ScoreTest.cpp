@@ -122,7 +122,7 @@ TEST_F(ScoreTest, Softcap) {
 }
 
 TEST_F(ScoreTest, AlibiDropsTheRowConstant) {
-  c.addTable("slopes", {{4}, ElementType::Float, {.5, .25, .125, .0625}});
+  c.addTable("slopes", {{4}, ElementType::Float, {.5, .25, .125, .0625}, {}});
   Expr slope = c.table("slopes", ElementType::Float, {h});
   for (Expr origin : {n(0), p, c.sub(T, n(1))}) {
     ScoreMeaning m = read(hide(
@@ -170,7 +170,7 @@ TEST_F(ScoreTest, DifferentScalesAreRefused) {
 }
 
 TEST_F(ScoreTest, Sinks) {
-  c.addTable("sink", {{4}, ElementType::Float, {1, 2, 3, 4}});
+  c.addTable("sink", {{4}, ElementType::Float, {1, 2, 3, 4}, {}});
   row.keyExtent = c.add(T, n(1));
   row.keyVar = j = c.index("i3", row.keyExtent);
   Expr s = c.table("sink", ElementType::Float, {h});
