@@ -37,15 +37,11 @@ LogicalResult MSLinearAttentionOp::verify() {
   return checkOneOf(*this, getUpdateRule(), {"linear", "gated", "delta", "gated_delta"}, "update_rule");
 }
 
-LogicalResult MSAttentionOp::verify() {
-  if (getNumHeads() <= 0)
-    return emitOpError() << "expected positive num_heads, but got " << getNumHeads();
-  return success();
-}
+LogicalResult MSAttentionOp::verify() { return checkHeads(*this, getNumHeads(), getNumHeads()); }
 
 LogicalResult MSMultiHeadAttentionOp::verify() {
-  if (getNumHeads() <= 0)
-    return emitOpError() << "expected positive num_heads, but got " << getNumHeads();
+  if (failed(checkHeads(*this, getNumHeads(), getNumHeads())))
+    return failure();
   return checkPair(*this, getPastKey(), getPastValue(), "past_key and past_value");
 }
 

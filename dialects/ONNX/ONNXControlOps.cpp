@@ -12,6 +12,12 @@ OpFoldResult NoneOp::fold(FoldAdaptor) { return UnitAttr::get(getContext()); }
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+static LogicalResult checkBytes(InitializerOp op, int64_t expected) {
+  if (op.getBytes() == expected)
+    return success();
+  return op.emitOpError() << "expected " << expected << " bytes, but got " << op.getBytes();
+}
+
 LogicalResult InitializerOp::verify() {
   if (getOffset() < 0)
     return emitOpError() << "expected a non-negative offset, but got " << getOffset();
@@ -19,16 +25,13 @@ LogicalResult InitializerOp::verify() {
   Type element = type.getElementType();
   if (auto complex = dyn_cast<ComplexType>(element)) {
     int64_t expected = type.getNumElements() * (complex.getElementType().getIntOrFloatBitWidth() / 4);
-    return getBytes() == expected ? success() : emitOpError() << "expected " << expected << " bytes, but got " << getBytes();
+    return checkBytes(*this, expected);
   }
   if (!element.isIntOrFloat())
     return emitOpError() << "expected an element type of fixed width, but got " << element;
   unsigned width = element.getIntOrFloatBitWidth();
   int64_t bits = type.getNumElements() * (width == 1 ? 8 : width);
-  int64_t expected = (bits + 7) / 8;
-  if (getBytes() != expected)
-    return emitOpError() << "expected " << expected << " bytes, but got " << getBytes();
-  return success();
+  return checkBytes(*this, (bits + 7) / 8);
 }
 
 LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -76,7 +79,7 @@ LogicalResult CustomOp::verify() {
   return success();
 }
 
-static LogicalResult checkBody(Operation *op, Region &region, int64_t arguments, int64_t minResults, bool exact) {
+static LogicalResult checkBody(Operation *op, Region &region, int64_t arguments, int64_t results) {
   Block &block = region.front();
   if (static_cast<int64_t>(block.getNumArguments()) != arguments)
     return op->emitOpError() << "expected " << arguments << " arguments of the subgraph, but got "
@@ -84,23 +87,23 @@ static LogicalResult checkBody(Operation *op, Region &region, int64_t arguments,
   auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
   if (!yield)
     return op->emitOpError("expected the subgraph to end in onnx.yield");
-  int64_t results = yield.getNumOperands();
-  if (exact ? results != minResults : results < minResults)
-    return op->emitOpError() << "expected the subgraph to yield " << minResults << " values, but got " << results;
+  if (static_cast<int64_t>(yield.getNumOperands()) != results)
+    return op->emitOpError() << "expected the subgraph to yield " << results << " values, but got "
+                             << yield.getNumOperands();
   return success();
 }
 
 LogicalResult IfOp::verify() {
-  if (failed(checkBody(*this, getThenBranch(), 0, getNumResults(), true)))
+  if (failed(checkBody(*this, getThenBranch(), 0, getNumResults())))
     return failure();
-  return checkBody(*this, getElseBranch(), 0, getNumResults(), true);
+  return checkBody(*this, getElseBranch(), 0, getNumResults());
 }
 
 LogicalResult LoopOp::verify() {
   int64_t carried = getVInitial().size();
   if (static_cast<int64_t>(getNumResults()) < carried)
     return emitOpError() << "expected at least " << carried << " results, but got " << getNumResults();
-  return checkBody(*this, getBody(), carried + 2, getNumResults() + 1, true);
+  return checkBody(*this, getBody(), carried + 2, getNumResults() + 1);
 }
 
 LogicalResult ScanOp::verify() {
@@ -109,7 +112,7 @@ LogicalResult ScanOp::verify() {
     return emitOpError() << "expected 1 to " << operands << " scan inputs, but got " << scanned;
   if (static_cast<int64_t>(getNumResults()) < operands - scanned)
     return emitOpError() << "expected at least " << operands - scanned << " results, but got " << getNumResults();
-  return checkBody(*this, getBody(), operands, getNumResults(), true);
+  return checkBody(*this, getBody(), operands, getNumResults());
 }
 
 void ONNXDialect::addControlOps() {

@@ -6,17 +6,15 @@
 using namespace mlir;
 using namespace quire::onnx;
 
-LogicalResult DequantizeLinearOp::verify() {
-  if (getBlockSize() < 0)
-    return emitOpError() << "expected a block_size of zero or more, but got " << getBlockSize();
+static LogicalResult checkBlockSize(Operation *op, int64_t size) {
+  if (size < 0)
+    return op->emitOpError() << "expected a block_size of zero or more, but got " << size;
   return success();
 }
 
-LogicalResult QuantizeLinearOp::verify() {
-  if (getBlockSize() < 0)
-    return emitOpError() << "expected a block_size of zero or more, but got " << getBlockSize();
-  return success();
-}
+LogicalResult DequantizeLinearOp::verify() { return checkBlockSize(*this, getBlockSize()); }
+
+LogicalResult QuantizeLinearOp::verify() { return checkBlockSize(*this, getBlockSize()); }
 
 LogicalResult MSMatMulNBitsOp::verify() {
   int64_t bits = getBits(), block = getBlockSize();

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <queue>
 
@@ -306,6 +307,10 @@ LogicalResult GraphImporter::importNodes(const google::protobuf::RepeatedPtrFiel
 
 LogicalResult GraphImporter::importSubgraph(const Node &node, const pb::GraphProto &graph, StringRef name,
                                             Scope &outer, Region &region, TypeRange argumentTypes) {
+  if (active.size() + depth >= maxNesting)
+    return error(node.proto) << "expected model functions and subgraphs to be nested at most " << maxNesting << " deep";
+  ++depth;
+  llvm::scope_exit leave([&] { --depth; });
   Scope scope(Scope::Kind::Graph, &outer);
   scope.versions = outer.versions;
   scope.arguments = outer.arguments;

@@ -140,6 +140,9 @@ private:
   llvm::SmallVector<const pb::FunctionProto *> active;
   llvm::StringMap<std::optional<Signature>> signatures;
   int64_t nodeCount = 0;
+  /// Subgraphs being imported; with the functions in `active` at most `maxNesting`.
+  size_t depth = 0;
+  static constexpr size_t maxNesting = 96;
 };
 
 /// "" for the standard domain under either of its names.

@@ -14,7 +14,7 @@ struct ImportOptions {
   /// Tensors of more bytes become `onnx.initializer`; their bytes stay in the file.
   int64_t maxConstantBytes = 1024;
   /// The most nodes, after model functions are inlined.
-  int64_t maxNodes = 4'000'000;
+  int64_t maxNodes = 1'000'000;
 };
 
 /// Imports the file at `path`. Errors go to the context's diagnostic engine, as "file: node 'name' (Operator): reason".

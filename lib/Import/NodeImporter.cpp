@@ -327,17 +327,51 @@ Value GraphImporter::restoreShape(Node &node, Value value) {
   return quire::onnx::ReshapeOp::create(builder, node.loc, type, value, shape);
 }
 
+// One slice of a scanned operand.
+static Type sliceType(Type type, int64_t axis) {
+  auto ranked = dyn_cast<RankedTensorType>(type);
+  if (!ranked || ranked.getRank() == 0)
+    return type;
+  axis = axis < 0 ? axis + ranked.getRank() : axis;
+  SmallVector<int64_t> shape(ranked.getShape());
+  if (axis < 0 || axis >= ranked.getRank())
+    return unrankedTensor(ranked.getElementType());
+  shape.erase(shape.begin() + axis);
+  return RankedTensorType::get(shape, ranked.getElementType());
+}
+
+// A carried value keeps its element type; a Loop may change its shape.
+static Type carriedType(Type type) {
+  auto tensor = dyn_cast<TensorType>(type);
+  return tensor ? unrankedTensor(tensor.getElementType()) : type;
+}
+
 // The types of a subgraph's arguments that follow from the operands.
 static SmallVector<Type> argumentTypes(Operation *op) {
   Builder builder(op->getContext());
   SmallVector<Type> types;
-  if (isa<quire::onnx::LoopOp>(op)) {
+  if (auto loop = dyn_cast<quire::onnx::LoopOp>(op)) {
     types.push_back(RankedTensorType::get({}, builder.getI64Type()));
     types.push_back(RankedTensorType::get({}, builder.getI1Type()));
+    for (Value initial : loop.getVInitial())
+      types.push_back(carriedType(initial.getType()));
+  }
+  if (auto scan = dyn_cast<quire::onnx::ScanOp>(op)) {
+    int64_t states = static_cast<int64_t>(op->getNumOperands()) - scan.getNumScanInputs();
+    std::optional<ArrayRef<int64_t>> axes = scan.getScanInputAxes();
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      int64_t slice = static_cast<int64_t>(i) - states;
+      if (slice < 0)
+        types.push_back(operand.getType());
+      else
+        types.push_back(sliceType(operand.getType(),
+                                  axes && slice < static_cast<int64_t>(axes->size()) ? (*axes)[slice] : 0));
+    }
   }
   if (isa<quire::onnx::PreviewFlexAttentionOp>(op))
-    types.push_back(RankedTensorType::get(SmallVector<int64_t>(4, ShapedType::kDynamic),
-                                          cast<TensorType>(op->getOperand(0).getType()).getElementType()));
+    if (auto query = dyn_cast<TensorType>(op->getOperand(0).getType()))
+      types.push_back(
+          RankedTensorType::get(SmallVector<int64_t>(4, ShapedType::kDynamic), query.getElementType()));
   return types;
 }
 
@@ -448,15 +482,16 @@ LogicalResult GraphImporter::createConstant(Node &node, Scope &scope) {
 LogicalResult GraphImporter::inlineFunction(Node &node, const pb::FunctionProto &function, Scope &scope) {
   if (llvm::is_contained(active, &function))
     return error(node.proto) << "model function '" << function.name() << "' calls itself";
-  if (active.size() >= 64)
-    return error(node.proto) << "expected model functions to be nested at most 64 deep";
+  if (active.size() + depth >= maxNesting)
+    return error(node.proto) << "expected model functions and subgraphs to be nested at most " << maxNesting << " deep";
   Scope body(Scope::Kind::Function, nullptr);
   llvm::StringMap<int64_t> versions;
   if (failed(readVersions(function.opset_import(), versions)))
     return failure();
   body.versions = &versions;
   body.block = builder.getInsertionBlock();
-  body.prefix = (cast<NameLoc>(node.loc).getName().getValue() + "/").str();
+  // Long names would be repeated for every node of the function.
+  body.prefix = (cast<NameLoc>(node.loc).getName().getValue().take_front(256) + "/").str();
   std::map<std::string, const pb::AttributeProto *> arguments;
   for (const pb::AttributeProto &attribute : function.attribute_proto())
     arguments[attribute.name()] = &attribute;

@@ -205,7 +205,8 @@ static MaybeShape concatShape(ConcatOp op) {
     if (!axis || (shape && shape->size() != input->size()))
       return std::nullopt;
     int64_t extent = (*input)[*axis];
-    sum = ShapedType::isDynamic(sum) || ShapedType::isDynamic(extent) ? dynamic : sum + extent;
+    if (ShapedType::isDynamic(sum) || ShapedType::isDynamic(extent) || llvm::AddOverflow(sum, extent, sum))
+      sum = dynamic;
     if (!shape)
       shape = input;
     for (auto [known, other] : llvm::zip_equal(*shape, *input))
@@ -227,8 +228,9 @@ static MaybeShape splitShape(SplitOp op, unsigned index) {
   if (sizes && index < sizes->size() && (*sizes)[index] >= 0)
     (*shape)[*axis] = (*sizes)[index];
   else if (isa<NoneType>(op.getSplit().getType()) && ShapedType::isStatic(extent)) {
-    int64_t chunk = (extent + parts - 1) / parts;
-    (*shape)[*axis] = std::max<int64_t>(0, std::min(chunk, extent - chunk * index));
+    int64_t chunk = extent / parts + (extent % parts != 0);
+    int64_t full = chunk == 0 ? 0 : extent / chunk;
+    (*shape)[*axis] = index < full ? chunk : index == full && chunk ? extent % chunk : 0;
   }
   return shape;
 }
@@ -438,7 +440,7 @@ static MaybeShape topkShape(TopKOp op) {
 static MaybeShape withLast(Value data, int64_t last) {
   MaybeShape shape = shapeOf(data);
   if (shape && !shape->empty())
-    shape->back() = last;
+    shape->back() = last < 0 ? dynamic : last;
   return shape;
 }
 
@@ -491,9 +493,12 @@ static MaybeShape groupQueryShape(MSGroupQueryAttentionOp op, unsigned index) {
   if (!query || query->size() != 3 || !isa<NoneType>(op.getKey().getType()))
     return query;
   // Packed: the last axis holds query, key and value heads; without a key a shared cache is read.
-  int64_t last = query->back(), all = op.getNumHeads() + 2 * op.getKvNumHeads();
-  bool packed = ShapedType::isStatic(last) && all > 0 && last % all == 0;
-  query->back() = packed ? last / all * op.getNumHeads() : dynamic;
+  int64_t last = query->back(), heads = op.getNumHeads(), kvHeads = op.getKvNumHeads();
+  constexpr int64_t maxHeads = int64_t(1) << 20;
+  bool sensible = heads > 0 && kvHeads > 0 && heads < maxHeads && kvHeads < maxHeads;
+  int64_t all = sensible ? heads + 2 * kvHeads : 1;
+  bool packed = sensible && ShapedType::isStatic(last) && last % all == 0;
+  query->back() = packed ? last / all * heads : dynamic;
   return query;
 }
 
@@ -597,7 +602,7 @@ static MaybeShape attentionOrNormShape(Operation *op, unsigned index) {
       .Default([](Operation *) { return MaybeShape(); });
 }
 
-MaybeShape import::inferShape(Operation *op, unsigned index) {
+static MaybeShape shapeOfResult(Operation *op, unsigned index) {
   if (isBroadcasting(op))
     return broadcastAll(op->getOperands());
   if (keepsShape(op) && index == 0)
@@ -609,4 +614,10 @@ MaybeShape import::inferShape(Operation *op, unsigned index) {
   if (MaybeShape shape = productShape(op))
     return shape;
   return attentionOrNormShape(op, index);
+}
+
+MaybeShape import::inferShape(Operation *op, unsigned index) {
+  MaybeShape shape = shapeOfResult(op, index);
+  // Gather adds ranks; a chain of them must not grow without bound.
+  return shape && shape->size() <= 256 ? shape : std::nullopt;
 }

@@ -219,9 +219,9 @@ static SmallVector<Type> regionResultTypes(Operation *op) {
     return types;
   ValueRange yielded = yieldOf(op->getRegion(0)).getValues();
   unsigned skip = loop ? 1 : 0;
-  unsigned carried = loop ? cast<quire::onnx::LoopOp>(op).getVInitial().size()
-                          : op->getNumOperands() - std::min<int64_t>(cast<quire::onnx::ScanOp>(op).getNumScanInputs(),
-                                                                     op->getNumOperands());
+  int64_t operands = op->getNumOperands();
+  int64_t scanned = loop ? 2 : std::clamp<int64_t>(cast<quire::onnx::ScanOp>(op).getNumScanInputs(), 0, operands);
+  unsigned carried = operands - scanned;
   bool moved = !loop && cast<quire::onnx::ScanOp>(op).getScanOutputAxes();
   for (unsigned i = 0; i < types.size() && i + skip < yielded.size(); ++i) {
     Type type = yielded[i + skip].getType();
@@ -238,8 +238,11 @@ static Type containerType(Operation *op) {
   auto operand = [&](unsigned i) { return i < op->getNumOperands() ? op->getOperand(i).getType() : Type(); };
   if (name == "SequenceConstruct" && op->getNumOperands()) {
     Type element = operand(0);
-    for (Value other : op->getOperands())
+    for (Value other : op->getOperands()) {
+      if (!isa<TensorType>(other.getType()))
+        return {};
       element = import::joinTypes(element, other.getType());
+    }
     return quire::onnx::SequenceType::get(op->getContext(), element);
   }
   if (name == "SplitToSequence")

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The importer on models built in memory: whatever the bytes are, it gives a verified module or an error.
+
+#include "test/Unit/Import/TestModel.h"
+
+#include "dialects/ONNX/ONNXControlOps.h"
+#include "dialects/ONNX/ONNXMathOps.h"
+#include "lib/Import/Import.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace quire::test;
+
+TEST(Import, BuildsFunctionAndEntry) {
+  Importer importer;
+  OwningOpRef<ModuleOp> module = importer.import(reluChain(3));
+  ASSERT_TRUE(module) << importer.messages();
+  auto function = module->lookupSymbol<func::FuncOp>("main");
+  ASSERT_TRUE(function);
+  EXPECT_EQ(llvm::count_if(function.getOps(), [](Operation &op) { return isa<quire::onnx::ReluOp>(op); }), 3);
+  auto entries = llvm::to_vector(module->getOps<quire::onnx::EntryOp>());
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(cast<StringAttr>(entries[0].getInputs()[0]).getValue(), "x");
+  EXPECT_EQ(cast<StringAttr>(entries[0].getOutputs()[0]).getValue(), "v3");
+}
+
+TEST(Import, EveryTruncationGivesAnErrorOrAModel) {
+  std::string bytes = reluChain(2).SerializeAsString();
+  int errors = 0;
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    Importer importer;
+    OwningOpRef<ModuleOp> module = importer.import(StringRef(bytes).take_front(length));
+    if (module)
+      EXPECT_TRUE(succeeded(verify(*module)));
+    else
+      EXPECT_NE(importer.messages(), "") << length;
+    errors += !module;
+  }
+  EXPECT_GT(errors, static_cast<int>(bytes.size()) / 2);
+}
+
+TEST(Import, EveryFlippedByteGivesAnErrorOrAModel) {
+  std::string bytes = reluChain(2).SerializeAsString();
+  for (size_t at = 0; at < bytes.size(); ++at)
+    for (unsigned char mask : {0x01, 0x80, 0xff}) {
+      std::string damaged = bytes;
+      damaged[at] = static_cast<char>(damaged[at] ^ mask);
+      Importer importer;
+      OwningOpRef<ModuleOp> module = importer.import(damaged);
+      EXPECT_TRUE(module || !importer.messages().empty()) << at;
+    }
+}
+
+TEST(Import, LimitsNodesAfterInlining) {
+  // Each function calls the next one twice: 2^40 nodes.
+  ::onnx::ModelProto model = reluChain(1);
+  for (int i = 0; i < 40; ++i) {
+    ::onnx::FunctionProto &function = *model.add_functions();
+    function.set_domain("local");
+    function.set_name("f" + std::to_string(i));
+    function.add_input("a");
+    function.add_output("c");
+    auto &set = *function.add_opset_import();
+    set.set_domain("");
+    set.set_version(21);
+    std::string next = "f" + std::to_string(i + 1), domain = "local";
+    if (i == 39)
+      next = "Relu", domain = "";
+    addNode(*function.mutable_node(), next, {"a"}, {"b"}, domain);
+    addNode(*function.mutable_node(), next, {"b"}, {"c"}, domain);
+  }
+  addNode(*model.mutable_graph()->mutable_node(), "f0", {"x"}, {"z"}, "local");
+  Importer importer;
+  importer.options.maxNodes = 1000;
+  EXPECT_FALSE(importer.import(model));
+  EXPECT_NE(importer.messages().find("expected at most 1000 nodes"), std::string::npos) << importer.messages();
+}
+
+TEST(Import, LimitsNesting) {
+  ::onnx::ModelProto model = reluChain(1);
+  ::onnx::GraphProto *graph = model.mutable_graph();
+  for (int i = 0; i < 200; ++i) {
+    ::onnx::NodeProto &node = addNode(*graph->mutable_node(), "If", {"x"}, {"y" + std::to_string(i)});
+    ::onnx::AttributeProto &attribute = *node.add_attribute();
+    attribute.set_name("then_branch");
+    attribute.set_type(::onnx::AttributeProto::GRAPH);
+    graph = attribute.mutable_g();
+  }
+  Importer importer;
+  EXPECT_FALSE(importer.import(model));
+  EXPECT_NE(importer.messages().find("nested too deeply"), std::string::npos) << importer.messages();
+}
+
+TEST(Import, LongSequencesOfGathersStaySmall) {
+  // Every Gather doubles the rank of its indices.
+  ::onnx::ModelProto model = reluChain(1);
+  auto &nodes = *model.mutable_graph()->mutable_node();
+  addNode(nodes, "Cast", {"x"}, {"g0"}).add_attribute()->CopyFrom(intAttribute("to", ::onnx::TensorProto::INT64));
+  for (int i = 0; i < 64; ++i)
+    addNode(nodes, "Gather", {"g" + std::to_string(i), "g" + std::to_string(i)}, {"g" + std::to_string(i + 1)});
+  Importer importer;
+  EXPECT_TRUE(importer.import(model)) << importer.messages();
+}
+
+TEST(Import, ErrorsNameFileNodeAndReason) {
+  ::onnx::ModelProto model = reluChain(1);
+  addNode(*model.mutable_graph()->mutable_node(), "Add", {"x", "ghost"}, {"z"}).set_name("adder");
+  Importer importer;
+  EXPECT_FALSE(importer.import(model));
+  EXPECT_EQ(importer.messages(), "test.onnx: node 'adder' (Add): input 'ghost' is not defined\n");
+}
+
+TEST(Import, VerifierErrorsNameFileNodeAndReason) {
+  ::onnx::ModelProto model = reluChain(1);
+  addNode(*model.mutable_graph()->mutable_node(), "Softmax", {"x"}, {"z"})
+      .add_attribute()
+      ->CopyFrom(intAttribute("axis", 7));
+  Importer importer;
+  EXPECT_FALSE(importer.import(model));
+  EXPECT_EQ(importer.messages(), "test.onnx: node 'z' (Softmax): expected an axis within rank 2, but got 7\n");
+}
+
+TEST(Import, MissingFile) {
+  Importer importer;
+  EXPECT_TRUE(failed(quire::importOnnx("no/such/file.onnx", importer.context)));
+  EXPECT_EQ(importer.messages(), "no/such/file.onnx: cannot read the file: No such file or directory\n");
+}
