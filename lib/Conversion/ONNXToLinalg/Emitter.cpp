@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Builds the linalg and tensor operations that `onnx` operators become.
 #include "dialects/ONNX/ONNXControlOps.h"
+#include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Conversion/ONNXToLinalg/Emitter.h"
 
 #include "dialects/KVRT/KVRT.h"
@@ -47,6 +48,16 @@ Value Emitter::scalar(OpBuilder &builder, Location loc, Type type, double value)
   return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, static_cast<int64_t>(value)));
 }
 
+/// The operand of an `onnx` operator that its result has the rows of; null if there is none.
+static Value operandWithRows(Operation *op) {
+  if (!isa_and_nonnull<onnx::ONNXDialect>(op->getDialect()))
+    return {};
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()); type && !type.hasStaticShape())
+      return operand;
+  return {};
+}
+
 Value Emitter::rowsOf(Value value) {
   Value source = value;
   while (Operation *op = source.getDefiningOp()) {
@@ -60,6 +71,8 @@ Value Emitter::rowsOf(Value value) {
       source = insert.getDest();
     else if (auto read = dyn_cast<kvrt::ReadOp>(op))
       return kvrt::ExtentOp::create(builder, loc, read.getBatch(), read.getField() == kvrt::Field::selected ? kvrt::Extent::selected : kvrt::Extent::tokens);
+    else if (Value operand = operandWithRows(op))
+      source = operand;
     else
       break;
   }

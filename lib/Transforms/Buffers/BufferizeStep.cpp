@@ -9,12 +9,38 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
 namespace quire {
 #define GEN_PASS_DEF_BUFFERIZESTEP
 #include "lib/Transforms/Buffers/Passes.h.inc"
+
+/// Gives every use as a destination an empty or filled tensor of its own: what only starts a computation is not worth keeping.
+static void separateDestinations(func::FuncOp function) {
+  SmallVector<DestinationStyleOpInterface> users;
+  function.walk([&](DestinationStyleOpInterface op) { users.push_back(op); });
+  for (DestinationStyleOpInterface user : users)
+    for (OpOperand &output : user.getDpsInitsMutable()) {
+      OpBuilder builder(user);
+      Operation *start = output.get().getDefiningOp();
+      if (auto fill = dyn_cast_or_null<linalg::FillOp>(start)) {
+        auto own = cast<linalg::FillOp>(builder.clone(*fill));
+        if (auto empty = own.output().getDefiningOp<tensor::EmptyOp>()) {
+          builder.setInsertionPoint(own);
+          own.getOutputsMutable().assign(builder.clone(*empty)->getResult(0));
+        }
+        output.set(own.getResult(0));
+      } else if (isa_and_nonnull<tensor::EmptyOp>(start)) {
+        output.set(builder.clone(*start)->getResult(0));
+      }
+    }
+  function.walk([](Operation *op) {
+    if (isa<linalg::FillOp, tensor::EmptyOp>(op) && op->use_empty())
+      op->erase();
+  });
+}
 
 namespace {
 class BufferizeStepPass : public impl::BufferizeStepBase<BufferizeStepPass> {
@@ -29,6 +55,8 @@ public:
       return success();
     };
     bufferization::BufferizationState state;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      separateDestinations(function);
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(bufferization::eliminateEmptyTensors(rewriter, function)))
         return signalPassFailure();

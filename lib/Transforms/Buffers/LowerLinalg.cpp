@@ -106,6 +106,10 @@ private:
           flush(group);
         continue;
       }
+      if (isCopyToItself(generic)) {
+        generic.erase();
+        continue;
+      }
       LoopPlan plan(generic, starts.lookup(generic));
       if (!isSupported(plan)) {
         flush(group);
@@ -125,6 +129,12 @@ private:
       group.isOpen = isRowLocal && extent;
     }
     flush(group);
+  }
+
+  static bool isCopyToItself(linalg::GenericOp op) {
+    if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getDpsInputOperand(0)->get() != op.getDpsInitOperand(0)->get())
+      return false;
+    return op.getIndexingMapsArray()[0] == op.getIndexingMapsArray()[1] && op.getBody()->getTerminator()->getOperand(0) == op.getBody()->getArgument(0);
   }
 
   static bool isSupported(const LoopPlan &plan) {
