@@ -279,10 +279,10 @@ Certificate Certifier::run(const std::string &folder) {
   for (auto [index, layer] : llvm::enumerate(layers)) {
     layerErrors.push_back(layer.largest);
     if (!layer.within(tolerance))
-      fail("stored rows of layer " + llvm::Twine(index) + " differ by " + llvm::Twine(layer.largest) + " of their magnitude, allowed " + llvm::Twine(tolerance));
+      fail("stored rows of layer " + llvm::Twine(index) + " differ by " + std::to_string(layer.largest) + " of their magnitude, allowed " + std::to_string(tolerance));
   }
   if (!within)
-    fail("logits differ by " + llvm::Twine(logits.largest) + " of their magnitude, allowed " + llvm::Twine(tolerance));
+    fail("logits differ by " + std::to_string(logits.largest) + " of their magnitude, allowed " + std::to_string(tolerance));
   certificate.holds = certificate.reason.empty();
   llvm::json::Array masks;
   for (const LayerReport &layer : report.layers)

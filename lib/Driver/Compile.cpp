@@ -96,6 +96,7 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
   pipeline.blockTokens = options.blockTokens;
   pipeline.prefetchDistance = options.prefetchDistance;
   pipeline.target = target;
+  pipeline.breakAttend = options.breakAttend;
   pipeline.raise.inputRoles = options.inputRoles;
   pipeline.report = raise;
   PassManager pm(&context);
@@ -215,7 +216,7 @@ ExitCode Compilation::run() {
   if (!options.compileTo.empty() && (!phase || *phase == Phase::Object))
     return bad("expected --compile-to=import|semantic|paged|resource|buffer|target, but got '" + options.compileTo + "'");
   report.model = llvm::sys::path::filename(options.input).str();
-  target = cpu::CpuTarget::named(options.mcpu, {options.mattr.begin(), options.mattr.end()});
+  target = cpu::CpuTarget::named(options.mcpu, options.mattr);
   progress.step("reading");
   FailureOr<OwningOpRef<ModuleOp>> imported = importOnnx(options.input, context);
   if (failed(imported))

@@ -57,7 +57,7 @@ llvm::json::Object toJson(const Report &report) {
   if (!report.paged())
     object["reason"] = !report.reason.empty() ? report.reason : llvm::join(report.raise.reasons, "; ");
   if (report.certificate)
-    object["certificate"] = *report.certificate;
+    object["certificate"] = llvm::json::Value(llvm::json::Object(*report.certificate));
   return object;
 }
 

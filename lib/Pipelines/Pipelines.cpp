@@ -75,11 +75,13 @@ void buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (crosses(Phase::Paged))
     buildPaged(pm, options);
   if (crosses(Phase::Resource))
-    buildResourcePipeline(pm, options.target);
-  if (crosses(Phase::Buffer))
+    buildResourcePipeline(pm, options.target.lanes(), options.target.panelWidth());
+  if (crosses(Phase::Buffer)) {
     buildBufferPipeline(pm);
+    pm.addPass(cpu::createAssignWeightOffsets());
+  }
   if (crosses(Phase::Target))
-    cpu::buildCpuTargetPipeline(pm, options.target);
+    cpu::buildCpuTargetPipeline(pm, options.target, options.breakAttend);
 }
 
 namespace {
@@ -119,6 +121,8 @@ void registerAllPasses() {
   registerONNXToLinalgPasses();
   registerBuffersPasses();
   cpu::registerCPUTargetPasses();
+  kvrt::registerKVRTToLLVMPasses();
+  kvrt::registerKVRTToLLVMPasses();
   PassPipelineRegistration<TextOptions>("quire-pipeline", "the compilation between two phases, as quirec runs it", buildFromText);
 }
 

@@ -29,6 +29,7 @@ struct PipelineOptions {
   int64_t blockTokens = 16;
   int64_t prefetchDistance = 1;
   cpu::CpuTarget target;
+  std::string breakAttend; // an error in the generated code, for tests of certificates
   RaiseOptions raise;
   std::shared_ptr<RaiseReport> report; // may be null
 };

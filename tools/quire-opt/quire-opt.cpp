@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs passes on MLIR text, with Quire's dialects and passes registered; `--import-onnx=FILE` prints an imported model.
 
-#include "dialects/ONNX/ONNXDialect.h"
 #include "lib/Import/Import.h"
+#include "quire/Register.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,9 +30,9 @@ static int importOnnx(StringRef path, DialectRegistry &registry, bool debugInfo)
 
 int main(int argc, char **argv) {
   DialectRegistry registry;
-  registerAllDialects(registry);
-  registry.insert<quire::onnx::ONNXDialect>();
-  registerAllPasses();
+  quire::registerAllDialects(registry);
+  quire::registerAllPasses();
+  registerTransformsPasses();
 
   StringRef prefix = "--import-onnx=";
   bool debugInfo = false;
