@@ -135,6 +135,7 @@ std::string describeJson(const std::string &folder, const Manifest &manifest, ui
                     {"cpu", manifest.cpu},
                     {"features", std::move(features)},
                     {"runs_here", runsHere(manifest)}};
+  root["machine"] = {{"architecture", runtime::hostArchitecture()}, {"features", runtime::cpuFeatures()}};
   root["code_bytes"] = manifest.files[Manifest::Code].bytes;
   root["weights_bytes"] = manifest.files[Manifest::Weights].bytes;
   root["vocabulary"] = info.vocabulary;

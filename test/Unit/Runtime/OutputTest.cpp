@@ -136,6 +136,7 @@ TEST(Describe, TextAndJson) {
   EXPECT_EQ(read["budget"]["fits"][0]["sequences"], 5);
   EXPECT_EQ(read["budget"]["fits"][1]["tokens"], 256);
   EXPECT_TRUE(read["target"]["runs_here"].get<bool>());
+  EXPECT_FALSE(read["machine"]["features"].empty());
   manifest.features.push_back("unknown-feature");
   EXPECT_NE(describeText("m", manifest, 1).find("does not run on this machine"), std::string::npos);
 }
