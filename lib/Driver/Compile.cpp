@@ -3,6 +3,7 @@
 #include "quire/Driver.h"
 #include "quire/Register.h"
 
+#include "dialects/KV/KVDialect.h"
 #include "lib/Driver/Artefact.h"
 #include "lib/Driver/Certificate.h"
 #include "lib/Driver/FileOutput.h"
@@ -235,6 +236,8 @@ ExitCode compile(const CompileOptions &options) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadDialect<kv::KVDialect>();
+  context.printOpOnDiagnostic(false); // a model's text is no help
   return Compilation(options, context).run();
 }
 

@@ -199,7 +199,7 @@ struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
       return;
     }
     for (const std::string &reason : result.reasons)
-      getOperation().emitError() << "not raised: " << reason;
+      emitError(getOperation().getLoc()) << "not raised: " << reason;
     signalPassFailure();
   }
 

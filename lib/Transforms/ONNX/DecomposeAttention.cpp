@@ -69,6 +69,11 @@ public:
     Value shape = ShapeOp::create(builder, loc, i64(), x, IntegerAttr(), builder.getI64IntegerAttr(0));
     return GatherOp::create(builder, loc, i64(), shape, integer(axis), builder.getI64IntegerAttr(0));
   }
+  Value scalar(Value x) {
+    Value empty = ConstantOp::create(builder, loc, RankedTensorType::get({0}, builder.getI64Type()),
+                                     DenseElementsAttr::get(RankedTensorType::get({0}, builder.getI64Type()), ArrayRef<int64_t>()));
+    return ReshapeOp::create(builder, loc, i64(), cast(x, builder.getI64Type()), empty, builder.getI64IntegerAttr(0));
+  }
   Value range(Value limit) { return RangeOp::create(builder, loc, i64(), integer(0), limit, integer(1), builder.getI64IntegerAttr(1)); }
   Value both(Value a, Value b) { return a ? Value(AndOp::create(builder, loc, i1(), a, b)) : b; }
   Value lessOrEqual(Value a, Value b) { return LessOrEqualOp::create(builder, loc, i1(), a, b); }
@@ -264,7 +269,7 @@ LogicalResult spellGroupQuery(MSGroupQueryAttentionOp op, AttentionOrigins &orig
     p.sinks = op.getHeadSink();
   else if (op.getSmoothSoftmax() > 0)
     p.sinks = ExpandOp::create(s.builder, s.loc, UnrankedTensorType::get(s.element), s.number(0), s.ints({p.heads}));
-  Value position = s.add(s.reshape(past, {-1, 1, 1, 1}), s.unsqueeze(s.range(tokens), {1})), keyIndex = s.range(s.dim(p.keys, 2));
+  Value position = s.add(s.reshape(past, {-1, 1, 1, 1}), s.unsqueeze(s.range(tokens), {1})), keyIndex = s.range(s.scalar(op.getTotalSequenceLength()));
   if (op.getCausal())
     p.visible = s.lessOrEqual(keyIndex, position);
   if (op.getLocalWindowSize() > 0)
