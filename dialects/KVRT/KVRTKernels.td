@@ -62,7 +62,7 @@ def KVRT_AttendOp : KVRT_DestinationOp<"attend"> {
   let description = [{
     Row r of sequence s at position p sees the keys k < past_lens[s] + rows of s for which all of these hold: `causal` implies k <= p;
     `window` > 0 implies p - k < window; `chunk` > 0 implies p / chunk = k / chunk. The score of a visible key is
-    `cap(scale * q . k) + slope[h] * (k - p)`, cap(x) = softcap * tanh(x / softcap) when `softcap` > 0. `sinks[h]` is the score of one more
+    `cap(scale * q . k) + slope[h] * k`, cap(x) = softcap * tanh(x / softcap) when `softcap` > 0. `sinks[h]` is the score of one more
     key without a value. Softmax and sums are in f32; a row that sees nothing gives 0. Query head h uses KV head h / (Hq / Hkv).
 
     ```mlir

@@ -37,6 +37,7 @@ struct ConvertKVRTToLLVM : quire::kvrt::impl::ConvertKVRTToLLVMBase<ConvertKVRTT
   // Forms that the conversion patterns do not take.
   LogicalResult simplify() {
     RewritePatternSet patterns(&getContext());
+    vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
     vector::populateVectorBroadcastLoweringPatterns(patterns);
     vector::populateVectorMaskOpLoweringPatterns(patterns);
     vector::populateVectorTransferLoweringPatterns(patterns);

@@ -44,9 +44,13 @@ CpuTarget CpuTarget::host() {
 
 CpuTarget CpuTarget::named(llvm::StringRef cpu, llvm::ArrayRef<std::string> extra) {
   CpuTarget target;
-  target.triple = llvm::sys::getProcessTriple();
-  target.cpu = cpu.str();
-  target.features.assign(extra.begin(), extra.end());
+  if (cpu == "host") {
+    target = host();
+  } else {
+    target.triple = llvm::sys::getProcessTriple();
+    target.cpu = cpu.str();
+  }
+  target.features.append(extra.begin(), extra.end());
   target.nativeVectorBytes = vectorBytesOf(target);
   return target;
 }

@@ -21,7 +21,7 @@ struct CpuTarget {
 
   /// The processor that runs this program.
   static CpuTarget host();
-  /// A processor of the host's architecture by name; features are what LLVM says of it, then `extra`.
+  /// A processor of the host's architecture by name, or "host"; features are what LLVM says of it, then `extra`.
   static CpuTarget named(llvm::StringRef cpu, llvm::ArrayRef<std::string> extra = {});
 
   /// f32 elements of a native vector: the `lanes` of a state's layout.

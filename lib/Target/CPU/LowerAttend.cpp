@@ -153,6 +153,17 @@ private:
   Value rowOf(Value row, Value folded) { return e.add(row, e.div(folded, plan.group)); }
   Value queryHead(Value head, Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
 
+  // The score of a head's sink. With ALiBi, scores are relative to slope * position.
+  Value sinkScore(Value row, Value queryHead) {
+    Value sink = e.load(sinks, {queryHead});
+    if (!plan.alibi)
+      return sink;
+    Value position = arith::SIToFPOp::create(e.builder, e.loc, e.builder.getF32Type(),
+                                             e.toI32(e.loadIndex(positions, {row})));
+    Value base = arith::MulFOp::create(e.builder, e.loc, e.load(buffers.slopes, {queryHead}), position);
+    return arith::SubFOp::create(e.builder, e.loc, sink, base);
+  }
+
   void emitStart(Value head, Value row, Value at) {
     Value from = rowOf(row, at), queryHead = this->queryHead(head, at);
     e.eachVector(plan.state.getKey(), plan.valueLanes(), [&](Value offset, int64_t width) {
@@ -161,7 +172,7 @@ private:
     e.eachVector(plan.state.getValue(), plan.valueLanes(), [&](Value offset, int64_t width) {
       e.storeVector(e.zeros(width), buffers.accumulator, {at, offset});
     });
-    e.store(sinks ? e.load(sinks, {queryHead}) : e.f32(lowestScore), buffers.maximum, {at});
+    e.store(sinks ? sinkScore(from, queryHead) : e.f32(lowestScore), buffers.maximum, {at});
     e.store(e.f32(sinks ? 1.0f : 0.0f), buffers.sum, {at});
   }
 

@@ -90,8 +90,7 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuTarget &targe
     emitError(loc) << "no code generator for " << target.triple << ": " << error;
     return nullptr;
   }
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  llvm::TargetOptions options; // fuses llvm.fmuladd only: what a row computes is what the kernels say
   std::unique_ptr<llvm::TargetMachine> machine(
       backend->createTargetMachine(triple, target.cpu, target.featureString(), options, llvm::Reloc::PIC_,
                                    std::nullopt, llvm::CodeGenOptLevel::Aggressive));

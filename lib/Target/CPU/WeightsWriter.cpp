@@ -87,12 +87,15 @@ private:
              << bytes << " bytes, but got " << static_cast<int64_t>(initializer.getBytes());
     SmallString<256> path(modelFolder);
     llvm::sys::path::append(path, initializer.getFile());
+    uint64_t size = 0;
+    if (std::error_code error = llvm::sys::fs::file_size(path, size))
+      return op->emitOpError("cannot read ") << path << ": " << error.message();
+    uint64_t end = static_cast<uint64_t>(initializer.getOffset()) + bytes;
+    if (end > size)
+      return op->emitOpError("expected at least ") << end << " bytes in " << path << ", but got " << size;
     auto buffer = llvm::MemoryBuffer::getFileSlice(path, bytes, initializer.getOffset());
     if (!buffer)
       return op->emitOpError("cannot read ") << path << ": " << buffer.getError().message();
-    if (static_cast<int64_t>((*buffer)->getBufferSize()) != bytes)
-      return op->emitOpError("expected ") << bytes << " bytes in " << path << ", but got "
-                                          << static_cast<int64_t>((*buffer)->getBufferSize());
     source = std::move(*buffer);
     return success();
   }

@@ -204,7 +204,7 @@ void AttendFixture::attendRow(const Piece &piece, int64_t position, int64_t head
     if (c.softcap > 0.0f)
       score = c.softcap * std::tanh(score / c.softcap);
     if (c.alibi)
-      score += static_cast<double>(slope(head)) * (key - position);
+      score += static_cast<double>(slope(head)) * key;
     scores[key] = score;
     maximum = std::max(maximum, score);
   }

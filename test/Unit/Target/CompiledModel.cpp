@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
@@ -21,8 +22,8 @@ using namespace quire::test;
 
 // The module after the pipeline; null after a reported failure.
 static OwningOpRef<ModuleOp> lower(MLIRContext &context, const std::string &text, const quire::cpu::CpuTarget &target) {
-  context.loadDialect<quire::kvrt::KVRTDialect, arith::ArithDialect, func::FuncDialect, memref::MemRefDialect,
-                      scf::SCFDialect>();
+  context.loadDialect<quire::kvrt::KVRTDialect, arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                      memref::MemRefDialect, scf::SCFDialect>();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module) {
     ADD_FAILURE() << "the module does not parse";

@@ -1,0 +1,47 @@
+// RUN: quire-opt %s --lower-attend --split-input-file --verify-diagnostics | FileCheck %s
+
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
+
+// CHECK-LABEL: func.func @step
+func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x4x64xf32>, %o: memref<?x4x64xf32>) {
+  // CHECK: kvrt.parallel (%[[B:.*]], %[[E:.*]]) = %{{.*}} on %{{.*}} grain 1 {
+  // CHECK-NEXT: func.call @attend_4x64(%{{.*}}, %[[B]], %[[E]])
+  kvrt.attend ins(%q, %s, %batch : memref<?x4x64xf32>, !state) outs(%o : memref<?x4x64xf32>) {scale = 0.125 : f32, softcap = 30.0 : f32, window = 100}
+  // Other attributes, another kernel.
+  // CHECK: func.call @attend_4x64_0(
+  kvrt.attend ins(%q, %s, %batch : memref<?x4x64xf32>, !state) outs(%o : memref<?x4x64xf32>) {scale = 0.125 : f32, alibi_slopes = array<f32: 0.5, 0.25, 0.125, 0.0625>}
+  return
+}
+
+// CHECK-LABEL: func.func private @attend_4x64(
+// Carried maximum, sum and accumulator live on the stack.
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<12x64xf32>
+// CHECK: scf.while
+// One page after the other; the pages to come are prefetched into the second-level cache.
+// CHECK: kvrt.key_page
+// CHECK: kvrt.value_page
+// CHECK: memref.prefetch %{{.*}}, read, locality<2>, data : memref<2x2x64x8xf16>
+// CHECK: vector.load %{{.*}} : memref<2x2x64x8xf16>, vector<8xf16>
+// CHECK: vector.fma
+// CHECK: math.tanh
+// CHECK: arith.cmpi sge
+// CHECK: arith.cmpi slt
+// CHECK: arith.select %{{.*}} : vector<8xi1>, vector<8xf32>
+// CHECK: math.exp %{{.*}} : vector<8xf32>
+// CHECK: memref.prefetch %{{.*}}, read, locality<2>, data : memref<2x16x64xf16>
+// CHECK: vector.load %{{.*}} : memref<2x16x64xf16>, vector<8xf16>
+
+// CHECK-LABEL: func.func private @attend_4x64_0(
+// CHECK: memref.get_global @slopes
+// CHECK-NOT: math.tanh
+// CHECK: arith.sitofp
+// CHECK: memref.global "private" constant @slopes : memref<4xf32> = dense<[5.000000e-01, 2.500000e-01, 1.250000e-01, 6.250000e-02]>
+
+// -----
+
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
+func.func @tensors(%s: !state, %batch: !kvrt.batch, %q: tensor<?x4x64xf32>, %o: tensor<?x4x64xf32>) {
+  // expected-error @+1 {{expected memrefs: lower-attend runs after bufferization}}
+  %r = kvrt.attend ins(%q, %s, %batch : tensor<?x4x64xf32>, !state) outs(%o : tensor<?x4x64xf32>) {scale = 0.125 : f32} -> tensor<?x4x64xf32>
+  return
+}

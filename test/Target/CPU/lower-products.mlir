@@ -1,0 +1,36 @@
+// RUN: quire-opt %s --lower-products=vector-bytes=32 --split-input-file --verify-diagnostics | FileCheck %s --check-prefixes=CHECK,AVX2
+// RUN: quire-opt %s --lower-products=vector-bytes=64 --split-input-file --verify-diagnostics | FileCheck %s --check-prefixes=CHECK,AVX512
+
+// CHECK-LABEL: func.func @step
+func.func @step(%batch: !kvrt.batch, %x: memref<?x64xf32>, %w: memref<4x64x32xf16>, %y: memref<?x100xf32>) {
+  // Two products of one shape share a kernel.
+  // CHECK: kvrt.parallel (%[[B:.*]], %[[E:.*]]) = %{{.*}} on %{{.*}} grain 32 {
+  // CHECK-NEXT: func.call @product_64x100(%{{.*}}, %{{.*}}, %{{.*}}, %[[B]], %[[E]])
+  kvrt.product ins(%x, %w, %batch : memref<?x64xf32>, memref<4x64x32xf16>) outs(%y : memref<?x100xf32>)
+  // CHECK: func.call @product_64x100(
+  kvrt.product ins(%x, %w, %batch : memref<?x64xf32>, memref<4x64x32xf16>) outs(%y : memref<?x100xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func private @product_64x100(
+// Weights are widened once for all rows of a block; every sum is a loop-carried vector.
+// AVX2: scf.for %{{.*}} iter_args({{.*}}) -> (vector<8xf32>
+// AVX2: %[[NARROW:.*]] = vector.load %{{.*}} : memref<4x64x32xf16>, vector<8xf16>
+// AVX2: %[[WIDE:.*]] = arith.extf %[[NARROW]] : vector<8xf16> to vector<8xf32>
+// AVX2: vector.fma %[[WIDE]], %{{.*}}, %{{.*}} : vector<8xf32>
+// AVX512: scf.for %{{.*}} iter_args({{.*}}) -> (vector<16xf32>
+// AVX512: vector.load %{{.*}} : memref<4x64x32xf16>, vector<16xf16>
+// AVX512: vector.fma {{.*}} : vector<16xf32>
+// The last panel has 4 columns: the rest is not stored.
+// CHECK: scf.if
+// AVX2: vector.maskedstore %{{.*}} : memref<?x100xf32>, vector<8xi1>, vector<8xf32>
+// AVX512: vector.maskedstore %{{.*}} : memref<?x100xf32>, vector<16xi1>, vector<16xf32>
+// CHECK-NOT: func.func private @product_64x100_
+
+// -----
+
+func.func @tensors(%batch: !kvrt.batch, %x: tensor<?x64xf32>, %w: tensor<4x64x32xf16>, %y: tensor<?x100xf32>) {
+  // expected-error @+1 {{expected memrefs: lower-products runs after bufferization}}
+  %r = kvrt.product ins(%x, %w, %batch : tensor<?x64xf32>, tensor<4x64x32xf16>) outs(%y : tensor<?x100xf32>) -> tensor<?x100xf32>
+  return
+}
