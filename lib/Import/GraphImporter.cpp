@@ -146,6 +146,8 @@ LogicalResult GraphImporter::importMain(const pb::GraphProto &graph) {
   func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
   function.setType(builder.getFunctionType(scope.block->getArgumentTypes(), ValueRange(outputs).getTypes()));
   createEntry(graph, inputs);
+  if (noneValue && noneValue.use_empty())
+    noneValue.getDefiningOp()->erase();
   return success();
 }
 
