@@ -502,6 +502,59 @@ static MaybeShape groupQueryShape(MSGroupQueryAttentionOp op, unsigned index) {
   return query;
 }
 
+// Query rows with the features of the value heads.
+template <typename Op>
+static MaybeShape linearAttentionShape(Op op, unsigned index) {
+  if (index == 1) {
+    MaybeShape state = isa<NoneType>(op.getPastState().getType()) ? std::nullopt : shapeOf(op.getPastState());
+    return state ? state : ranked(4);
+  }
+  MaybeShape query = shapeOf(op.getQuery()), value = shapeOf(op.getValue());
+  if (!query || query->size() != 3)
+    return std::nullopt;
+  int64_t hidden = value && value->size() == 3 ? value->back() : dynamic;
+  int64_t heads = op.getQNumHeads(), kvHeads = op.getKvNumHeads();
+  query->back() = dynamic;
+  if (ShapedType::isStatic(hidden) && heads > 0 && kvHeads > 0)
+    if (llvm::MulOverflow(hidden / kvHeads, heads, query->back()))
+      query->back() = dynamic;
+  return query;
+}
+
+static MaybeShape multiHeadShape(MSMultiHeadAttentionOp op, unsigned index) {
+  if (index == 1 || index == 2) {
+    MaybeShape past = presentShape(index == 1 ? op.getPastKey() : op.getPastValue(), 2);
+    return past ? past : ranked(4);
+  }
+  if (index == 3)
+    return ranked(4);
+  MaybeShape query = shapeOf(op.getQuery());
+  MaybeShape value = isa<NoneType>(op.getValue().getType()) ? std::nullopt : shapeOf(op.getValue());
+  if (!query || query->size() != 3)
+    return ranked(3);
+  query->back() = value && value->size() == 3 ? value->back() : dynamic;
+  return query;
+}
+
+static MaybeShape packedAttentionShape(MSAttentionOp op, unsigned index) {
+  if (index == 1) {
+    MaybeShape past = presentShape(op.getPast(), 3);
+    return past ? past : ranked(5);
+  }
+  MaybeShape input = shapeOf(op.getInput()), weights = shapeOf(op.getWeights());
+  if (!input || input->size() != 3)
+    return ranked(3);
+  // Query, key and value have equal parts of the columns unless the operator says otherwise.
+  bool equal = weights && weights->size() == 2 && !op.getQkvHiddenSizes() && ShapedType::isStatic(weights->back());
+  input->back() = equal ? weights->back() / 3 : dynamic;
+  return input;
+}
+
+// Results of a normalisation with a skip input: the sum and the normalised rows, and one number for each row.
+static MaybeShape skipNormShape(Value input, unsigned index) {
+  return index == 0 || index == 3 ? shapeOf(input) : withLast(input, 1);
+}
+
 static MaybeShape layerNormShape(Value data, int64_t axis, unsigned index) {
   MaybeShape shape = shapeOf(data);
   std::optional<int64_t> at = shape ? normalized(axis, shape->size()) : std::nullopt;
@@ -532,8 +585,8 @@ static bool keepsShape(Operation *op) {
              LpNormalizationOp, MeanVarianceNormalizationOp, IdentityOp, TriluOp, MSTriluOp, DropoutOp,
              ScatterElementsOp, ScatterNDOp, TensorScatterOp, EyeLikeOp, ReverseSequenceOp, BernoulliOp,
              RandomNormalLikeOp, RandomUniformLikeOp, RotaryEmbeddingOp, MSRotaryEmbeddingOp, QuantizeLinearOp,
-             DequantizeLinearOp, MSQuantizeLinearOp, MSDequantizeLinearOp, MSBiasSoftmaxOp, LinearAttentionOp,
-             CausalConvWithStateOp, MSCausalConvWithStateOp, MSMultiHeadAttentionOp, MSMoEOp, MSQMoEOp>(op);
+             DequantizeLinearOp, MSQuantizeLinearOp, MSDequantizeLinearOp, MSBiasSoftmaxOp,
+             CausalConvWithStateOp, MSCausalConvWithStateOp, MSMoEOp, MSQMoEOp>(op);
 }
 
 static MaybeShape movementShape(Operation *op, unsigned index) {
@@ -589,12 +642,12 @@ static MaybeShape attentionOrNormShape(Operation *op, unsigned index) {
       .Case([&](LayerNormalizationOp o) { return layerNormShape(o.getX(), o.getAxis(), index); })
       .Case([&](RMSNormalizationOp o) { return layerNormShape(o.getX(), o.getAxis(), index); })
       .Case([&](SimplifiedLayerNormalizationOp o) { return layerNormShape(o.getX(), o.getAxis(), index); })
-      .Case([&](MSSkipLayerNormalizationOp o) {
-        return index == 0 || index == 3 ? shapeOf(o.getInput()) : MaybeShape();
-      })
-      .Case([&](MSSkipSimplifiedLayerNormalizationOp o) {
-        return index == 0 || index == 3 ? shapeOf(o.getInput()) : MaybeShape();
-      })
+      .Case([&](MSSkipLayerNormalizationOp o) { return skipNormShape(o.getInput(), index); })
+      .Case([&](MSSkipSimplifiedLayerNormalizationOp o) { return skipNormShape(o.getInput(), index); })
+      .Case([&](LinearAttentionOp o) { return linearAttentionShape(o, index); })
+      .Case([&](MSLinearAttentionOp o) { return linearAttentionShape(o, index); })
+      .Case([&](MSMultiHeadAttentionOp o) { return multiHeadShape(o, index); })
+      .Case([&](MSAttentionOp o) { return packedAttentionShape(o, index); })
       .Case([&](MSPagedAttentionOp o) {
         Value cache = index == 1 ? o.getKeyCache() : index == 2 ? o.getValueCache() : Value();
         return cache ? shapeOf(cache) : MaybeShape();
