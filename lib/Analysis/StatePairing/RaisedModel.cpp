@@ -82,17 +82,43 @@ static bool isRowOf(Interp &in, const SymbolicTensor &t, int axis, Expr token) {
          token == ctx.mod(v, in.L);
 }
 
+/// A tensor with an axis of c * L (tokens, then c parts of each) as one with
+/// an axis of L and one of c in its place.
+static SymbolicTensor unfoldTokens(ExprContext &ctx, Expr length,
+                                   const SymbolicTensor &t) {
+  for (auto [axis, extent] : llvm::enumerate(t.extents)) {
+    Coef factor = ctx.coefficient(extent, length);
+    if (factor.isFloat || factor.i < 2 ||
+        extent != ctx.mul(ctx.num(factor.i), length))
+      continue;
+    SymbolicTensor out;
+    out.type = t.type;
+    out.extents.assign(t.extents.begin(), t.extents.end());
+    out.extents[axis] = length;
+    out.extents.insert(out.extents.begin() + axis + 1, ctx.num(factor.i));
+    SmallVector<Expr, 4> index = genericIndices(ctx, out.extents);
+    index[axis] =
+        ctx.add(ctx.mul(ctx.num(factor.i), index[axis]), index[axis + 1]);
+    index.erase(index.begin() + axis + 1);
+    out.element = elementAt(ctx, t, index);
+    return out;
+  }
+  return t;
+}
+
 bool RaisedModel::isTokenWise(Value v, std::string *why) const {
   auto no = [&](const Twine &text) {
     if (why)
       *why = text.str();
     return false;
   };
-  const SymbolicTensor *t = elementOf(v);
-  if (!t)
+  const SymbolicTensor *known = elementOf(v);
+  if (!known)
     return no("a value with no known element");
   Interp &in = interp();
   ExprContext &ctx = context();
+  SymbolicTensor unfolded = unfoldTokens(ctx, in.L, *known);
+  const SymbolicTensor *t = &unfolded;
   if (t->element->isBad())
     return no(t->element->name);
   Leaves l = ctx.leavesOf(t->element);

@@ -47,6 +47,7 @@ private:
   bool plan(mlir::Value root);
   bool planValue(mlir::Value value, Plan &plan);
   bool planClone(mlir::Operation *op, mlir::Value value, Plan &plan);
+  bool planPartsOfRows(mlir::Operation *op, mlir::Value value);
   bool planGather(mlir::Operation *op, mlir::Value value, Plan &plan);
   bool planSlice(mlir::Operation *op, mlir::Value value, Plan &plan);
   mlir::Value withoutPrefixSlices(mlir::Value table, unsigned axis);
@@ -70,6 +71,9 @@ private:
 
   // Facts of the source.
   std::optional<mlir::RankedTensorType> stepType(mlir::Value value);
+  std::optional<int64_t> rowsPerToken(Expr extent);
+  bool isEmpty(mlir::Value value);
+  bool countsPartsOfRows(mlir::Value value);
   std::optional<llvm::SmallVector<int64_t>> constantElements(mlir::Value value);
   const ModelOutput *logitsOutput();
   bool selectsLastRow(mlir::Operation *op, mlir::Value data, mlir::Value result);

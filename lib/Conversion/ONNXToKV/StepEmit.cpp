@@ -205,6 +205,15 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
       repeats.push_back(to == from ? 1 : to / from);
     return onnx::TileOp::create(builder, loc, *type, data, vectorConstant(loc, repeats));
   }
+  if (auto concat = dyn_cast<onnx::ConcatOp>(op)) {
+    SmallVector<Value> parts;
+    for (Value operand : op->getOperands())
+      if (!isEmpty(operand))
+        parts.push_back(emit(operand));
+    if (llvm::is_contained(parts, Value()))
+      return nullptr;
+    return parts.size() == 1 ? parts.front() : Value(onnx::ConcatOp::create(builder, loc, *type, parts, concat.getAxisAttr()));
+  }
   IRMapping mapping;
   for (Value operand : op->getOperands()) {
     if (isa<onnx::SplitOp>(op) && operand != op->getOperand(0))
@@ -229,6 +238,14 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
     mapping.map(op->getOperand(1), vectorConstant(loc, sizes));
   }
   Operation *clone = builder.clone(*op, mapping);
+  if (countsPartsOfRows(value)) { // the last axis has another number now
+    if (auto norm = dyn_cast<onnx::SimplifiedLayerNormalizationOp>(clone))
+      norm.setAxis(-1);
+    else if (auto norm = dyn_cast<onnx::RMSNormalizationOp>(clone))
+      norm.setAxis(-1);
+    else if (auto norm = dyn_cast<onnx::LayerNormalizationOp>(clone))
+      norm.setAxis(-1);
+  }
   for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults())) {
     if (isa<NoneType>(from.getType()))
       continue;
@@ -238,6 +255,7 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
         fail(op, "a row needs a value whose extents are not those of the tokens of the call");
         return nullptr;
       }
+      to.setType(builder.getNoneType()); // an optional result that nobody reads
       continue;
     }
     to.setType(*resultType);

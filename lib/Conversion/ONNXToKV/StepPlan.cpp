@@ -29,7 +29,28 @@ bool StepBuilder::fail(Location loc, const Twine &why) {
 
 bool StepBuilder::fail(Operation *op, const Twine &why) { return fail(op->getLoc(), op->getName().getStringRef() + ": " + why); }
 
-/// The type a value has in the step: constants stay, the tokens of the call become `?`. None if an extent is neither.
+/// c if the extent is c times the tokens of the call, c > 1: tokens and, say, heads folded into one axis.
+std::optional<int64_t> StepBuilder::rowsPerToken(Expr extent) {
+  extent = exprs.subst(extent, exprs.B(), exprs.num(1));
+  Coef factor = exprs.coefficient(extent, exprs.L());
+  if (factor.isFloat || factor.i < 2 || extent != exprs.mul(exprs.num(factor.i), exprs.L()))
+    return std::nullopt;
+  return factor.i;
+}
+
+/// An axis of the value folds tokens with something else; in the step it is two axes.
+bool StepBuilder::countsPartsOfRows(Value value) {
+  const SymbolicTensor *tensor = model.elementOf(value);
+  return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return rowsPerToken(extent).has_value(); });
+}
+
+bool StepBuilder::isEmpty(Value value) {
+  const SymbolicTensor *tensor = model.elementOf(value);
+  return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return exprs.isConst(extent, 0); });
+}
+
+/// The type a value has in the step: constants stay, the tokens of the call become `?`, an axis of c * tokens becomes `?` and c. None if an extent is
+/// something else.
 std::optional<RankedTensorType> StepBuilder::stepType(Value value) {
   const SymbolicTensor *tensor = model.elementOf(value);
   auto shaped = dyn_cast<ShapedType>(value.getType());
@@ -48,7 +69,10 @@ std::optional<RankedTensorType> StepBuilder::stepType(Value value) {
       shape.push_back(ShapedType::kDynamic);
       break;
     default:
-      return std::nullopt;
+      std::optional<int64_t> parts = rowsPerToken(extent);
+      if (!parts)
+        return std::nullopt;
+      shape.append({ShapedType::kDynamic, *parts});
     }
   }
   if (llvm::count(shape, ShapedType::kDynamic) > 1)
@@ -229,6 +253,34 @@ bool StepBuilder::planSlice(Operation *op, Value value, Plan &plan) {
   return true;
 }
 
+/// An op on a value whose tokens are folded with another axis: it must not care, since the step has two axes there.
+bool StepBuilder::planPartsOfRows(Operation *op, Value value) {
+  if (isa<onnx::ReshapeOp, onnx::CastOp, onnx::IdentityOp>(op))
+    return true;
+  const SymbolicTensor &result = *model.elementOf(value);
+  unsigned folded = 0;
+  while (folded < result.rank() && !rowsPerToken(result.extents[folded]))
+    ++folded;
+  int64_t last = int64_t(result.rank()) - 1;
+  if (auto norm = dyn_cast<onnx::SimplifiedLayerNormalizationOp>(op))
+    return (norm.getAxis() == -1 || norm.getAxis() == last) && int64_t(folded) < last;
+  if (auto norm = dyn_cast<onnx::RMSNormalizationOp>(op))
+    return (norm.getAxis() == -1 || norm.getAxis() == last) && int64_t(folded) < last;
+  if (auto norm = dyn_cast<onnx::LayerNormalizationOp>(op))
+    return (norm.getAxis() == -1 || norm.getAxis() == last) && int64_t(folded) < last;
+  if (!isa<onnx::AddOp, onnx::SubOp, onnx::MulOp, onnx::DivOp, onnx::PowOp, onnx::SqrtOp, onnx::NegOp, onnx::ReciprocalOp, onnx::ReduceMeanOp>(op))
+    return false;
+  if (auto reduce = dyn_cast<onnx::ReduceMeanOp>(op)) {
+    std::optional<SmallVector<int64_t>> axes = isa<NoneType>(reduce.getAxes().getType()) ? std::nullopt : constantElements(reduce.getAxes());
+    return axes && axes->size() == 1 && axes->front() == -1 && reduce.getKeepdims() && int64_t(folded) < last;
+  }
+  // Operands are folded in the same place, or end right of it.
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    const SymbolicTensor *tensor = model.elementOf(operand);
+    return tensor && (tensor->rank() < result.rank() - folded || (tensor->rank() == result.rank() && tensor->extents[folded] == result.extents[folded]));
+  });
+}
+
 /// The op can be emitted again on the rows of the step.
 bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
   std::string why;
@@ -238,8 +290,12 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     return fail(op, "a row needs a value whose extents are not those of the tokens of the call");
   if (!model.isTokenWise(value, &why))
     return fail(op, why.empty() ? "not a function of the token and its position" : why);
+  if ((countsPartsOfRows(value) || llvm::any_of(op->getOperands(), [&](Value v) { return countsPartsOfRows(v); })) && !planPartsOfRows(op, value))
+    return fail(op, "not implemented: on an axis that folds tokens with another axis");
   plan.source = Source::Clone;
   plan.needs.assign(op->operand_begin(), op->operand_end());
+  if (isa<onnx::ConcatOp>(op))
+    llvm::erase_if(plan.needs, [&](Value operand) { return isEmpty(operand); });
   if (isa<onnx::ReshapeOp, onnx::ExpandOp, onnx::SqueezeOp, onnx::UnsqueezeOp, onnx::FlattenOp, onnx::SliceOp>(op))
     plan.needs.truncate(1); // where the data goes is said by the type
   else if (isa<onnx::SplitOp, onnx::TileOp>(op))
