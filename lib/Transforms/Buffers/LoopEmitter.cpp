@@ -401,8 +401,9 @@ private:
       });
     });
     for (int64_t half = width / 2; half >= 1; half /= 2) {
-      Value low = vector::ExtractStridedSliceOp::create(builder, loc, partial, 0, half, 1);
-      Value high = vector::ExtractStridedSliceOp::create(builder, loc, partial, half, half, 1);
+      SmallVector<int64_t> lower = llvm::to_vector(llvm::seq<int64_t>(0, half)), upper = llvm::to_vector(llvm::seq<int64_t>(half, 2 * half));
+      Value low = vector::ShuffleOp::create(builder, loc, partial, partial, lower);
+      Value high = vector::ShuffleOp::create(builder, loc, partial, partial, upper);
       partial = combineVectors(combiner, low, high);
     }
     Value result = plan.initial ? plan.initial : load(output, 1);

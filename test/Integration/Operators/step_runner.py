@@ -89,9 +89,10 @@ class CompiledStep:
         with open(path("step.mlir"), "w") as f:
             f.write(text)
         quire_opt = os.environ.get("QUIRE_OPT", "quire-opt")
-        pipeline = os.environ.get("QUIRE_STEP_PIPELINE", "--quire-pipeline=compile-from=paged compile-to=target mcpu=" + cpu)
-        ir = run([quire_opt, path("step.mlir"), pipeline, "-o", path("target.mlir")])
-        ir = open(path("target.mlir")).read()
+        pipeline = "--quire-pipeline=compile-from=paged compile-to=%s mcpu=" + cpu
+        # The entries of weights.bin are symbols until the target phase.
+        ir = run([quire_opt, path("step.mlir"), pipeline % "buffer", "--assign-weight-offsets"]).decode()
+        run([quire_opt, path("step.mlir"), pipeline % "target", "-o", path("target.mlir")])
         run([tool("mlir-translate"), "--mlir-to-llvmir", path("target.mlir"), "-o", path("step.ll")])
         run([tool("clang"), "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-Wno-override-module", "-c", path("step.ll"), "-o", path("step.o")])
         run([tool("ld.lld"), "-shared", "-o", path("step.so"), path("step.o"), "--no-undefined", "/lib/x86_64-linux-gnu/libm.so.6"])

@@ -15,8 +15,8 @@
 // CHECK: %[[X:.*]] = vector.load %{{.*}}[%[[ROW]], %[[K]]] : memref<?x100xf32>, vector<16xf32>
 // CHECK: %[[Q:.*]] = arith.mulf %[[X]], %[[X]]
 // CHECK: arith.addf %[[ACC]], %[[Q]] : vector<16xf32>
-// CHECK: vector.extract_strided_slice %[[P]] {offsets = [0], sizes = [8]
-// CHECK: vector.extract_strided_slice %[[P]] {offsets = [8], sizes = [8]
+// CHECK: vector.shuffle %[[P]], %[[P]] [0, 1, 2, 3, 4, 5, 6, 7]
+// CHECK: vector.shuffle %[[P]], %[[P]] [8, 9, 10, 11, 12, 13, 14, 15]
 // CHECK: scf.for %{{.*}} -> (f32)
 // CHECK: memref.store %{{.*}}[%[[ROW]], %{{.*}}] : memref<?x1xf32>
 // What holds for the row is computed before its vectors.
