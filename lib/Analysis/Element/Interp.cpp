@@ -61,8 +61,13 @@ bool Interp::run() {
   for (;;) {
     reset();
     bindInputs();
-    if (!pending && succeeded(interpretBlock(fn.getBody().front())))
+    bool done = !pending && succeeded(interpretBlock(fn.getBody().front()));
+    if (done && !learnMaskLength(/*onlyIfUsed=*/true))
       return true;
+    if (done) {
+      ++restarts;
+      continue;
+    }
     if (++restarts > options.maxRestarts) {
       refusal = "extents do not settle";
       return false;
@@ -119,14 +124,26 @@ bool Interp::learnFromRefusal() {
           any = true;
         }
       }
-  if (any)
-    return true;
+  return any || learnMaskLength(/*onlyIfUsed=*/false);
+}
+
+/// A mask whose length nothing fixes covers past and new tokens.
+bool Interp::learnMaskLength(bool onlyIfUsed) {
   for (auto [i, role] : llvm::enumerate(roles)) {
     auto type = dyn_cast<RankedTensorType>(fn.getArgument(i).getType());
     if (role != InputRole::AttentionMask || !type || type.getRank() != 2 ||
         !type.isDynamicDim(1))
       continue;
     Expr symbol = inputSymbol(i, 1);
+    BlockArgument mask = fn.getArgument(i);
+    auto mentions = [&](auto &entry) {
+      const SymbolicTensor &t = entry.second;
+      return entry.first != mask &&
+             (t.element->uses(symbol) ||
+              llvm::any_of(t.extents, [&](Expr d) { return d->uses(symbol); }));
+    };
+    if (onlyIfUsed && llvm::none_of(env, mentions))
+      continue;
     if (bindings.insert({symbol, ctx.add(P, L)}).second)
       return true;
   }

@@ -191,6 +191,7 @@ private:
   Expr inputSymbol(unsigned input, unsigned axis);
   bool learn();
   bool learnFromRefusal();
+  bool learnMaskLength(bool onlyIfUsed);
   void collapse(mlir::Value v, SymbolicTensor &t);
   Expr attentionResult(mlir::Operation *op, mlir::Value result,
                        llvm::ArrayRef<Expr> extents, Expr c, Expr p, Expr v,

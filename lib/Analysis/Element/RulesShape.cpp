@@ -428,19 +428,24 @@ Expr clampBound(Interp &in, Expr x, Expr d) {
     if (v <= -2147483648.0)
       return ctx.num(0);
   }
+  std::optional<int64_t> rows = ctx.constInt(d);
+  auto assumeFits = [&] {
+    if (rows && *rows >= 32 && (x->uses(ctx.P()) || x->uses(ctx.L())) &&
+        (!ctx.totalBound() || *ctx.totalBound() > *rows))
+      in.assume(*rows, "a constant table is sliced by a length");
+  };
   if (!fromStart) {
-    if (!ctx.nonNeg(ctx.sub(ctx.num(-1), x)))
+    if (!ctx.nonNeg(ctx.sub(ctx.num(-1), x))) {
+      assumeFits();
       return ctx.named("slicebound", {x, d});
+    }
     x = ctx.add(d, x);
   }
   if (ctx.nonNeg(ctx.sub(x, d)))
     return d;
   if (ctx.nonNeg(x) && ctx.nonNeg(ctx.sub(d, x)))
     return x;
-  std::optional<int64_t> rows = ctx.constInt(d);
-  if (rows && *rows >= 32 && (x->uses(ctx.P()) || x->uses(ctx.L())) &&
-      (!ctx.totalBound() || *ctx.totalBound() > *rows))
-    in.assume(*rows, "a constant table is sliced by a length");
+  assumeFits();
   return fromStart ? ctx.call(Fn::IntMin, {x, d})
                    : ctx.call(Fn::IntMax, {x, ctx.num(0)});
 }

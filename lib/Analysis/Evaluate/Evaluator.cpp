@@ -10,7 +10,8 @@ using namespace mlir;
 namespace quire::eval {
 
 std::string nodeName(Operation *op) {
-  std::string kind = ("(" + op->getName().getStringRef() + ")").str();
+  auto custom = dyn_cast<onnx::CustomOp>(op);
+  std::string kind = ("(" + op->getName().getStringRef() + (custom ? " " + custom.getOpType() : Twine()) + ")").str();
   if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
     return ("node '" + name.getName().getValue() + "' " + kind).str();
   return "node " + kind;

@@ -281,7 +281,7 @@ template <typename T, typename Zip> static Result arithmetic(BinaryKind kind, co
     case BinaryKind::ShiftLeft:
       return zipped([=](T l, T r) { return u(r) >= 64 ? T(0) : static_cast<T>(u(l) << u(r)); });
     case BinaryKind::ShiftRight:
-      return zipped([=](T l, T r) { return u(r) >= 64 ? T(0) : static_cast<T>(l >> r); });
+      return zipped([=](T l, T r) { return u(r) >= 64 ? (l < T(0) ? static_cast<T>(-1) : T(0)) : static_cast<T>(l >> r); });
     default:
       break;
     }

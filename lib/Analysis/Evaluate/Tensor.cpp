@@ -176,8 +176,8 @@ uint8_t encodeNarrow(ElementKind kind, float value, bool saturate) {
     exponent += mantissa > 0 ? 1 : 0;
     return static_cast<uint8_t>(exponent == 0xff && saturate ? 0xfe : exponent);
   }
-  if (kind == ElementKind::F4E2M1 && std::isnan(value))
-    return 0x7;
+  if (kind == ElementKind::F4E2M1 && std::isnan(value)) // has no code of its own
+    return 0x8;
   float largest = APFloat::getLargest(semantics).convertToFloat();
   APFloat number(value);
   bool lost = false;

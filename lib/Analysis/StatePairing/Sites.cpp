@@ -19,6 +19,9 @@ Substitution Pairing::headDigits(ArrayRef<Expr> headVars, unsigned head) {
     head /= unsigned(n);
   }
   map.push_back({ctx.B(), ctx.num(1)});
+  for (unsigned axis = 0; axis < 8; ++axis)
+    if (Expr v = in.index(axis, in.B); v->is(ExprKind::Var))
+      map.push_back({v, ctx.num(0)}); // the only sequence
   return map;
 }
 
@@ -257,8 +260,8 @@ bool Pairing::roleQuery(const DotSite &site, Expr dot, const ScoreRow &row,
     if (a != b)
       return fail(out, "head " + Twine(h) + " of the query is not head " +
                            Twine(h) + " of the score: " +
-                           ctx.str(a).substr(0, 80) + " against " +
-                           ctx.str(b).substr(0, 80));
+                           ctx.str(a).substr(0, 400) + " against " +
+                           ctx.str(b).substr(0, 400));
   }
   return true;
 }
@@ -402,6 +405,8 @@ void Pairing::readSite(const ValueSite &site, AttentionSite &out) {
   out.softmax = softmax.op;
   out.valueProduct = site.op;
   out.node = in.label(site.op->getResult(0)).str();
+  if (auto name = site.op->getLoc()->findInstanceOf<NameLoc>())
+    out.node = name.getName().str();
   out.zeroWhenMasked = site.guarded;
   Leaves l = ctx.leavesOf(softmax.element);
   for (Expr d : l.dots)
