@@ -195,7 +195,7 @@ def gather_block_quantized(rng):
 def integer_products(rng):
     for index in range(4):
         a = rng.integers(0, 256, (2, 3, 8)).astype(np.uint8)
-        b = rng.integers(-128, 128, (8, 5)).astype(np.int8)
+        b = rng.integers(-63, 64, (8, 5)).astype(np.int8)  # with full 8 bits, kernels without VNNI saturate
         operands = {"a": a, "b": b, "a_scale": np.array(0.1, np.float32), "b_scale": normal(rng, 5) if index % 2 else np.array(0.2, np.float32),
                     "a_zero": np.array(128, np.uint8), "b_zero": None, "bias": normal(rng, 5) if index > 1 else None}
         yield f"integer_to_float_{index}", one_op("MatMulIntegerToFloat", operands, {"y": F}, constants=("b",))
