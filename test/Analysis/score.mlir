@@ -18,14 +18,14 @@
 // GUARD: reason {{.*}}probabilities are changed before the product
 //
 // A bias that is taken off promotes the hidden keys.
-// RUN: sed 's/onnx.Add %scaled, %bias/onnx.Sub %scaled, %bias/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=PROMOTED
+// RUN: sed 's/onnx.Add %weighted, %bias/onnx.Sub %weighted, %bias/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=PROMOTED
 // PROMOTED: @main: refused
 // PROMOTED: reason attention: a visible score is
 //
 // A constant per case is no constant per row: visible keys with another one than the rest are biased.
 // RUN: sed 's/dense<0xFF800000> : tensor<f32>/dense<3.0> : tensor<f32>/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=CASES
-// CASES: @main: refused
-// CASES: reason attention: every key of the call is visible
+// CASES: @main: raised for one token
+// CASES: flag right for calls of one token only: attention: every key of the call is visible
 //
 // A query that depends on the length of the call.
 // RUN: sed 's/onnx.Mul %qt, %one :/onnx.Mul %qt, %length :/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=LENGTH
@@ -113,14 +113,14 @@ module {
     %V2 = onnx.Mul %V, %twice : (tensor<1x2x?x4xf32>, tensor<f32>) -> tensor<1x2x?x4xf32> loc("V2")
     %KT = onnx.Transpose %K_attended {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x2x?x4xf32>) -> tensor<1x2x4x?xf32> loc("KT")
     %score = onnx.MatMul %q, %KT : (tensor<1x2x?x4xf32>, tensor<1x2x4x?xf32>) -> tensor<1x2x?x?xf32> loc("score")
-    %scaled = onnx.Mul %score, %half : (tensor<1x2x?x?xf32>, tensor<f32>) -> tensor<1x2x?x?xf32> loc("scaled")
+    %weighted = onnx.Mul %score, %half : (tensor<1x2x?x?xf32>, tensor<f32>) -> tensor<1x2x?x?xf32> loc("weighted")
     %r0 = onnx.Range %P0, %T0, %i1 : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64> loc("r0")
     %c0 = onnx.Range %i0, %T0, %i1 : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64> loc("c0")
     %rows = onnx.Unsqueeze %r0, %a1 : (tensor<?xi64>, tensor<1xi64>) -> tensor<?x1xi64> loc("rows")
     %cols = onnx.Unsqueeze %c0, %a0 : (tensor<?xi64>, tensor<1xi64>) -> tensor<1x?xi64> loc("cols")
     %visible = onnx.LessOrEqual %cols, %rows : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1> loc("visible")
     %bias = onnx.Where %visible, %zero, %hidden : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32> loc("bias")
-    %masked = onnx.Add %scaled, %bias : (tensor<1x2x?x?xf32>, tensor<?x?xf32>) -> tensor<1x2x?x?xf32> loc("masked")
+    %masked = onnx.Add %weighted, %bias : (tensor<1x2x?x?xf32>, tensor<?x?xf32>) -> tensor<1x2x?x?xf32> loc("masked")
     %p = onnx.Softmax %masked : (tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> loc("p")
     %nan = onnx.IsNaN %p : (tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xi1> loc("nan")
     %guarded = onnx.Where %nan, %zero, %p : (tensor<1x2x?x?xi1>, tensor<f32>, tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> loc("guarded")

@@ -12,7 +12,7 @@ namespace quire::eval {
 
 //===--- Unary ----------------------------------------------------------------------------------------------------===//
 
-template <typename T, typename F> static Tensor mapTo(ElementKind kind, const Tensor &x, F function) {
+template <typename T> static Tensor mapTo(ElementKind kind, const Tensor &x, function_ref<T(T)> function) {
   Numbers<T> in(x);
   std::vector<T> out(in.size());
   for (size_t i = 0; i < out.size(); ++i)
@@ -33,7 +33,7 @@ template <typename T> static T geluTanhOf(T v) {
 template <typename T> static T geluErfOf(T v) { return T(0.5) * v * (T(1) + std::erf(v * T(0.7071067811865476))); }
 
 template <typename T> static Tensor unaryFloat(UnaryKind kind, const Tensor &x, T alpha, T beta) {
-  auto map = [&](auto function) { return mapTo<T>(x.kind(), x, function); };
+  auto map = [&](function_ref<T(T)> function) { return mapTo<T>(x.kind(), x, function); };
   const T zero(0), one(1);
   switch (kind) {
   case UnaryKind::Abs:
@@ -119,7 +119,7 @@ template <typename T> static Tensor unaryFloat(UnaryKind kind, const Tensor &x, 
 }
 
 template <typename T> static Result unaryInteger(UnaryKind kind, const Tensor &x, double alpha, double beta) {
-  auto map = [&](auto function) -> Result { return mapTo<T>(x.kind(), x, function); };
+  auto map = [&](function_ref<T(T)> function) -> Result { return mapTo<T>(x.kind(), x, function); };
   switch (kind) {
   case UnaryKind::Abs:
     return map([](T v) { return v < T(0) ? T(0) - v : v; });
@@ -218,24 +218,28 @@ template <typename T> static T floorMod(T l, T r) {
   }
 }
 
-template <typename T, typename Zip> static Result arithmetic(BinaryKind kind, const Tensor &a, Zip zipped) {
-  auto u = [](T v) { return static_cast<uint64_t>(v); };
+/// The four operators that models spend time in, with the loop specialised; nothing for the others.
+template <typename T> static std::optional<Tensor> plainArithmetic(BinaryKind kind, Ints shape, const Tensor &a, const Tensor &b) {
+  // Integers wrap: they are added as unsigned.
+  using U = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  auto u = [](T v) { return static_cast<U>(v); };
   switch (kind) {
   case BinaryKind::Add:
-    if constexpr (std::is_integral_v<T>)
-      return zipped([=](T l, T r) { return static_cast<T>(u(l) + u(r)); });
-    else
-      return zipped([](T l, T r) { return l + r; });
+    return zip<T>(a.kind(), shape, a, b, [=](T l, T r) { return static_cast<T>(u(l) + u(r)); });
   case BinaryKind::Sub:
-    if constexpr (std::is_integral_v<T>)
-      return zipped([=](T l, T r) { return static_cast<T>(u(l) - u(r)); });
-    else
-      return zipped([](T l, T r) { return l - r; });
+    return zip<T>(a.kind(), shape, a, b, [=](T l, T r) { return static_cast<T>(u(l) - u(r)); });
   case BinaryKind::Mul:
-    if constexpr (std::is_integral_v<T>)
-      return zipped([=](T l, T r) { return static_cast<T>(u(l) * u(r)); });
-    else
-      return zipped([](T l, T r) { return l * r; });
+    return zip<T>(a.kind(), shape, a, b, [=](T l, T r) { return static_cast<T>(u(l) * u(r)); });
+  default:
+    return std::nullopt;
+  }
+}
+
+template <typename T> using Zipped = function_ref<Result(function_ref<T(T, T)>)>;
+
+template <typename T> static Result arithmetic(BinaryKind kind, const Tensor &a, Zipped<T> zipped) {
+  auto u = [](T v) { return static_cast<uint64_t>(v); };
+  switch (kind) {
   case BinaryKind::Div:
     if constexpr (std::is_signed_v<T> && std::is_integral_v<T>)
       return zipped([=](T l, T r) { return r == -1 ? static_cast<T>(0 - u(l)) : static_cast<T>(l / r); });
@@ -289,7 +293,7 @@ template <typename T, typename Zip> static Result arithmetic(BinaryKind kind, co
   return fail("not implemented: this operator on elements of type " + nameOf(a.kind()));
 }
 
-template <typename T, typename Zip> static Result comparison(BinaryKind kind, Zip zipped) {
+template <typename T> static Result comparison(BinaryKind kind, Zipped<T> zipped) {
   auto truth = [](bool value) { return static_cast<T>(value ? 1 : 0); };
   switch (kind) {
   case BinaryKind::Equal:
@@ -339,7 +343,9 @@ Result binary(BinaryKind kind, const Tensor &a, const Tensor &b) {
     if constexpr (std::is_integral_v<T>)
       if (divides && is_contained(Numbers<T>(b).all(), T(0)))
         return fail("integer division by zero");
-    auto zipped = [&](auto function) -> Result {
+    if (std::optional<Tensor> plain = plainArithmetic<T>(kind, *shape, a, b))
+      return *plain;
+    auto zipped = [&](function_ref<T(T, T)> function) -> Result {
       return zip<T>(toBool ? ElementKind::Bool : a.kind(), *shape, a, b, function);
     };
     return toBool ? comparison<T>(kind, zipped) : arithmetic<T>(kind, a, zipped);

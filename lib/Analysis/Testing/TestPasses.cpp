@@ -83,7 +83,8 @@ struct PrintScorePass
       return signalPassFailure();
     raw_ostream &os = llvm::outs();
     os << "@" << getOperation().getName() << ": "
-       << (model->raised() ? "raised" : "refused") << "\n";
+       << (model->raised() ? "raised" : "refused")
+       << (model->oneTokenOnly ? " for one token" : "") << "\n";
     for (const std::string &r : model->reasons)
       os << "reason " << r << "\n";
     for (const std::string &r : model->flags)
