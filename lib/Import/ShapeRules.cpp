@@ -502,13 +502,11 @@ static MaybeShape groupQueryShape(MSGroupQueryAttentionOp op, unsigned index) {
   return query;
 }
 
-// Query rows with the features of the value heads.
+// Query rows with one row of value features for each query head, or for each value head if there are more of those.
 template <typename Op>
 static MaybeShape linearAttentionShape(Op op, unsigned index) {
-  if (index == 1) {
-    MaybeShape state = isa<NoneType>(op.getPastState().getType()) ? std::nullopt : shapeOf(op.getPastState());
-    return state ? state : ranked(4);
-  }
+  if (index == 1)
+    return isa<NoneType>(op.getPastState().getType()) ? std::nullopt : shapeOf(op.getPastState());
   MaybeShape query = shapeOf(op.getQuery()), value = shapeOf(op.getValue());
   if (!query || query->size() != 3)
     return std::nullopt;
@@ -516,7 +514,7 @@ static MaybeShape linearAttentionShape(Op op, unsigned index) {
   int64_t heads = op.getQNumHeads(), kvHeads = op.getKvNumHeads();
   query->back() = dynamic;
   if (ShapedType::isStatic(hidden) && heads > 0 && kvHeads > 0)
-    if (llvm::MulOverflow(hidden / kvHeads, heads, query->back()))
+    if (llvm::MulOverflow(hidden / kvHeads, std::max(heads, kvHeads), query->back()))
       query->back() = dynamic;
   return query;
 }

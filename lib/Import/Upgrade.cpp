@@ -8,6 +8,8 @@
 #include "lib/Import/GraphImporter.h"
 #include "lib/Import/TypeInference.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 using namespace quire::import;
 
