@@ -6,10 +6,12 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -156,6 +158,34 @@ static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool ve
   return success();
 }
 
+// The object may need functions of libm, and nothing else.
+static bool isInLibm(StringRef name) {
+  static const llvm::StringSet<> functions = {
+      "acos", "acosh", "asin", "asinh", "atan",  "atan2", "atanh",     "cbrt", "ceil", "copysign", "cos",   "cosh",
+      "erf",  "erfc",  "exp",  "exp2",  "expm1", "fabs",  "floor",     "fma",  "fmax", "fmin",     "fmod",  "log",
+      "log1p", "log10", "log2", "nearbyint", "pow", "rint", "round", "roundeven", "sin", "sinh", "sqrt", "tan", "tanh",
+      "trunc"};
+  return functions.contains(name) || (name.consume_back("f") && functions.contains(name));
+}
+
+static LogicalResult checkNeeds(StringRef soPath, Location loc) {
+  auto buffer = llvm::MemoryBuffer::getFile(soPath);
+  if (!buffer)
+    return emitError(loc) << "cannot read " << soPath << ": " << buffer.getError().message();
+  auto object = llvm::object::ObjectFile::createELFObjectFile((*buffer)->getMemBufferRef());
+  if (!object)
+    return emitError(loc) << llvm::toString(object.takeError());
+  for (const auto &symbol : llvm::cast<llvm::object::ELFObjectFileBase>(**object).getDynamicSymbolIterators()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    llvm::Expected<StringRef> name = symbol.getName();
+    if (!flags || !name)
+      return emitError(loc) << llvm::toString(llvm::joinErrors(flags.takeError(), name.takeError()));
+    if ((*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty() && !isInLibm(*name))
+      return emitError(loc) << "not implemented: " << *name << ", which the code needs on this processor";
+  }
+  return success();
+}
+
 LogicalResult quire::cpu::emitAssembly(ModuleOp module, const CpuTarget &target, llvm::raw_ostream &output) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, module.getLoc());
   llvm::LLVMContext context;
@@ -201,5 +231,7 @@ LogicalResult quire::cpu::emitSharedObject(ModuleOp module, const CpuTarget &tar
   }
   for (const auto &path : paths)
     objects.push_back(path);
-  return link(objects, soPath, verbose, loc);
+  if (failed(link(objects, soPath, verbose, loc)))
+    return failure();
+  return checkNeeds(soPath, loc);
 }

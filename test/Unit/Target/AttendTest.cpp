@@ -69,23 +69,16 @@ std::vector<AttendCase> cases() {
     change(c);
     all.push_back(c);
   };
-  variant("window", [](AttendCase &c) { c.window = 7; });
-  variant("wide_window", [](AttendCase &c) { c.window = 20, c.longest = 700; });
-  variant("chunk", [](AttendCase &c) { c.chunk = 12; });
-  variant("alibi", [](AttendCase &c) { c.alibi = true; });
-  variant("softcap", [](AttendCase &c) { c.softcap = 1.5f; });
-  variant("sinks", [](AttendCase &c) { c.sinks = true; });
+  variant("window", [](AttendCase &c) { c.window = 20, c.longest = 700; });
+  variant("narrow_window_f16_throughout", [](AttendCase &c) { c.window = 7, c.element = c.activation = "f16"; });
+  variant("chunk_lanes4", [](AttendCase &c) { c.chunk = 12, c.lanes = 4; });
+  variant("alibi_lanes16", [](AttendCase &c) { c.alibi = true, c.lanes = 16; });
+  variant("softcap_block32", [](AttendCase &c) { c.softcap = 1.5f, c.block = 32; });
+  variant("sinks_bf16", [](AttendCase &c) { c.sinks = true, c.element = "bf16"; });
   variant("all", [](AttendCase &c) { c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300; });
-  variant("bidirectional", [](AttendCase &c) { c.causal = false; });
-  variant("block8", [](AttendCase &c) { c.block = 8; });
-  variant("block32", [](AttendCase &c) { c.block = 32; });
-  variant("block64_f16", [](AttendCase &c) { c.block = 64, c.element = "f16"; });
-  variant("f16", [](AttendCase &c) { c.element = "f16", c.longest = 1000; });
-  variant("bf16", [](AttendCase &c) { c.element = "bf16"; });
-  variant("f16_throughout", [](AttendCase &c) { c.element = c.activation = "f16"; });
+  variant("bidirectional_block8", [](AttendCase &c) { c.causal = false, c.block = 8; });
+  variant("block64_f16", [](AttendCase &c) { c.block = 64, c.element = "f16", c.longest = 1000; });
   variant("bf16_throughout", [](AttendCase &c) { c.element = c.activation = "bf16"; });
-  variant("lanes4", [](AttendCase &c) { c.lanes = 4; });
-  variant("lanes16", [](AttendCase &c) { c.lanes = 16; });
   return all;
 }
 

@@ -48,6 +48,25 @@ std::string quire::test::assemblyOf(const std::string &text, const cpu::CpuTarge
   return assembly;
 }
 
+std::string quire::test::emissionError(const std::string &text, const cpu::CpuTarget &target, const std::string &path) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = lower(context, text, target);
+  if (!module)
+    return "no module";
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    error += diagnostic.str();
+    return success();
+  });
+  llvm::SmallString<128> file(path);
+  if (path.empty() && llvm::sys::fs::createTemporaryFile("quire-test", "so", file))
+    return "no temporary file";
+  bool failed = mlir::failed(cpu::emitSharedObject(*module, target, file, /*verbose=*/false));
+  if (path.empty())
+    llvm::sys::fs::remove(file);
+  return failed ? error : "";
+}
+
 CompiledModel::CompiledModel(const std::string &text, const cpu::CpuTarget &target) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   OwningOpRef<ModuleOp> module = lower(context, text, target);

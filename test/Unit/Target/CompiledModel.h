@@ -32,6 +32,9 @@ private:
 /// The text of the module after the CPU pipeline, as assembly.
 std::string assemblyOf(const std::string &text, const cpu::CpuTarget &target);
 
+/// What emitSharedObject says of the module, to `path` or a temporary file; empty when it succeeds.
+std::string emissionError(const std::string &text, const cpu::CpuTarget &target, const std::string &path = {});
+
 /// What the calls of a step did.
 struct CallLog {
   std::vector<std::string> calls;

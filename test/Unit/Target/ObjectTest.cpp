@@ -107,6 +107,35 @@ TEST(Object, NeedsLibmOnly) {
     EXPECT_TRUE(libm.count(name)) << name;
 }
 
+// Without conversions of f16 in the processor, LLVM wants a library that is not libm.
+TEST(Object, RefusesOtherNeeds) {
+  std::string text = R"(
+    func.func @convert(%m: memref<?xf16>, %i: index) {
+      %x = memref.load %m[%i] : memref<?xf16>
+      %y = arith.addf %x, %x : f16
+      memref.store %y, %m[%i] : memref<?xf16>
+      return
+    }
+    kvrt.model @step {vocabulary = 512, token_limit = 500, max_positions = 2048, block_tokens = 16, layers = []}
+    func.func @step(%batch: !kvrt.batch) {
+      %c0 = arith.constant 0 : index
+      %m = kvrt.scratch %batch {fixed = 0} : memref<64xf16>
+      %d = memref.cast %m : memref<64xf16> to memref<?xf16>
+      func.call @convert(%d, %c0) : (memref<?xf16>, index) -> ()
+      return
+    }
+  )";
+  EXPECT_NE(emissionError(text, cpu::CpuTarget::named("x86-64")).find("not implemented: __"), std::string::npos);
+  EXPECT_EQ(emissionError(text, cpu::CpuTarget::named("haswell")), "");
+}
+
+TEST(Object, SaysWhatWentWrong) {
+  cpu::CpuTarget target = cpu::CpuTarget::host();
+  EXPECT_NE(emissionError(everyCall, target, "/nonexistent/model.so").find("ld.lld failed with code"), std::string::npos);
+  target.triple = "nosuch-cpu";
+  EXPECT_NE(emissionError(everyCall, target).find("no code generator for nosuch-cpu"), std::string::npos);
+}
+
 // Every entry of the table is one operation, and every operation that calls is one entry.
 TEST(RuntimeTable, IsOneToOneWithOperations) {
   mlir::MLIRContext context;

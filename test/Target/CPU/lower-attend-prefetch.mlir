@@ -1,9 +1,0 @@
-// RUN: quire-opt %s --lower-attend=prefetch-tokens=0 | FileCheck %s
-
-!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
-
-// CHECK-NOT: memref.prefetch
-func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x4x64xf32>, %o: memref<?x4x64xf32>) {
-  kvrt.attend ins(%q, %s, %batch : memref<?x4x64xf32>, !state) outs(%o : memref<?x4x64xf32>) {scale = 0.125 : f32}
-  return
-}
