@@ -1,0 +1,238 @@
+// Forms of operators that a rule does not take.
+// RUN: quire-opt %s --split-input-file --convert-onnx-to-linalg --verify-diagnostics --allow-unregistered-dialect
+
+func.func @tile(%x: tensor<1x?x4xf32>, %r: tensor<3xi64>) {
+  // expected-error @below {{not implemented: convert onnx.Tile: repeats are no constant}}
+  %y = onnx.Tile %x, %r : (tensor<1x?x4xf32>, tensor<3xi64>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @tile_rows(%x: tensor<1x?x4xf32>) {
+  %r = onnx.constant dense<[1, 2, 1]> : tensor<3xi64>
+  // expected-error @below {{not implemented: convert onnx.Tile: rows are repeated}}
+  %y = onnx.Tile %x, %r : (tensor<1x?x4xf32>, tensor<3xi64>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @split_rows(%x: tensor<1x?x4xf32>) {
+  %s = onnx.constant dense<[1, 1]> : tensor<2xi64>
+  // expected-error @below {{not implemented: convert onnx.Split: rows are split}}
+  %y:2 = onnx.Split %x, %s {axis = 1 : i64} : (tensor<1x?x4xf32>, tensor<2xi64>) -> (tensor<1x?x4xf32>, tensor<1x?x4xf32>)
+  "test.use"(%y#0) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @expand(%x: tensor<1x1x4xf32>) {
+  %s = onnx.constant dense<[1, -1, 4]> : tensor<3xi64>
+  // expected-error @below {{not implemented: convert onnx.Expand: the rows come from the shape only}}
+  %y = onnx.Expand %x, %s : (tensor<1x1x4xf32>, tensor<3xi64>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @constant_of_rows(%s: tensor<2xi64>) {
+  // expected-error @below {{not implemented: convert onnx.ConstantOfShape: the rows come from the shape only}}
+  %y = onnx.ConstantOfShape %s : (tensor<2xi64>) -> tensor<1x?xf32>
+  "test.use"(%y) : (tensor<1x?xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @range(%n: tensor<i64>) {
+  // expected-error @below {{not implemented: convert onnx.Range: its bounds are no integer constants}}
+  %y = onnx.Range %n, %n, %n : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64>
+  "test.use"(%y) : (tensor<?xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @pad_mode(%x: tensor<1x?x4xf32>) {
+  %none = onnx.none : none
+  %p = onnx.constant dense<[0, 0, 1, 0, 0, 1]> : tensor<6xi64>
+  // expected-error @below {{not implemented: convert onnx.Pad: pads are no constants, or the mode is not constant}}
+  %y = onnx.Pad %x, %p, %none, %none {mode = "edge"} : (tensor<1x?x4xf32>, tensor<6xi64>, none, none) -> tensor<1x?x6xf32>
+  "test.use"(%y) : (tensor<1x?x6xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @pad_negative(%x: tensor<1x?x4xf32>) {
+  %none = onnx.none : none
+  %p = onnx.constant dense<[0, 0, -1, 0, 0, 0]> : tensor<6xi64>
+  // expected-error @below {{not implemented: convert onnx.Pad: negative pads}}
+  %y = onnx.Pad %x, %p, %none, %none : (tensor<1x?x4xf32>, tensor<6xi64>, none, none) -> tensor<1x?x3xf32>
+  "test.use"(%y) : (tensor<1x?x3xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @pad_value(%x: tensor<1x?x4xf32>, %v: tensor<f32>) {
+  %none = onnx.none : none
+  %p = onnx.constant dense<[0, 0, 1, 0, 0, 0]> : tensor<6xi64>
+  // expected-error @below {{not implemented: convert onnx.Pad: the padding value is no constant}}
+  %y = onnx.Pad %x, %p, %v, %none : (tensor<1x?x4xf32>, tensor<6xi64>, tensor<f32>, none) -> tensor<1x?x5xf32>
+  "test.use"(%y) : (tensor<1x?x5xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @pad_rows(%x: tensor<1x?x4xf32>) {
+  %none = onnx.none : none
+  %p = onnx.constant dense<[0, 1, 0, 0, 0, 0]> : tensor<6xi64>
+  // expected-error @below {{not implemented: convert onnx.Pad: rows are padded}}
+  %y = onnx.Pad %x, %p, %none, %none : (tensor<1x?x4xf32>, tensor<6xi64>, none, none) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @vector_product(%x: tensor<1x?x4xf32>, %v: tensor<4xf32>) {
+  // expected-error @below {{not implemented: convert onnx.MatMul: an operand of rank 1}}
+  %y = onnx.MatMul %x, %v : (tensor<1x?x4xf32>, tensor<4xf32>) -> tensor<1x?xf32>
+  "test.use"(%y) : (tensor<1x?xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @integer_product(%x: tensor<1x?x4xi64>, %v: tensor<4x4xi64>) {
+  // expected-error @below {{not implemented: convert onnx.MatMul: integer elements}}
+  %y = onnx.MatMul %x, %v : (tensor<1x?x4xi64>, tensor<4x4xi64>) -> tensor<1x?x4xi64>
+  "test.use"(%y) : (tensor<1x?x4xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @batch_axes(%x: tensor<1x?x4xf32>, %v: tensor<1x4x4xf32>) {
+  // expected-error @below {{not implemented: convert onnx.ms.FusedMatMul: transBatchA or transBatchB}}
+  %y = onnx.ms.FusedMatMul %x, %v {transBatchA = 1 : i64} : (tensor<1x?x4xf32>, tensor<1x4x4xf32>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @float_remainder(%x: tensor<1x?xf32>) {
+  // expected-error @below {{not implemented: convert onnx.Mod: floating-point remainder without fmod}}
+  %y = onnx.Mod %x, %x : (tensor<1x?xf32>, tensor<1x?xf32>) -> tensor<1x?xf32>
+  "test.use"(%y) : (tensor<1x?xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @integer_root(%x: tensor<1x?xi64>) {
+  // expected-error @below {{not implemented: convert onnx.Sqrt: elements of type integer}}
+  %y = onnx.Sqrt %x : (tensor<1x?xi64>) -> tensor<1x?xi64>
+  "test.use"(%y) : (tensor<1x?xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @integer_activation(%x: tensor<1x?xi64>) {
+  // expected-error @below {{not implemented: convert onnx.Relu: integer elements}}
+  %y = onnx.Relu %x : (tensor<1x?xi64>) -> tensor<1x?xi64>
+  "test.use"(%y) : (tensor<1x?xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @integer_mean(%x: tensor<1x?x4xi64>) {
+  %axes = onnx.constant dense<2> : tensor<1xi64>
+  // expected-error @below {{not implemented: convert onnx.ReduceMean: integer elements}}
+  %y = onnx.ReduceMean %x, %axes : (tensor<1x?x4xi64>, tensor<1xi64>) -> tensor<1x?x1xi64>
+  "test.use"(%y) : (tensor<1x?x1xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @integer_softmax(%x: tensor<1x?x4xi64>) {
+  // expected-error @below {{not implemented: convert onnx.Softmax: integer elements}}
+  %y = onnx.Softmax %x : (tensor<1x?x4xi64>) -> tensor<1x?x4xi64>
+  "test.use"(%y) : (tensor<1x?x4xi64>) -> ()
+  return
+}
+
+// -----
+
+func.func @uses_deviation(%x: tensor<1x?x4xf32>, %g: tensor<4xf32>) {
+  // expected-error @below {{not implemented: convert onnx.SimplifiedLayerNormalization: the inverse deviation is used}}
+  %y, %d = onnx.SimplifiedLayerNormalization %x, %g : (tensor<1x?x4xf32>, tensor<4xf32>) -> (tensor<1x?x4xf32>, tensor<1x?x1xf32>)
+  "test.use"(%y, %d) : (tensor<1x?x4xf32>, tensor<1x?x1xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @uses_mean(%x: tensor<1x?x4xf32>, %g: tensor<4xf32>) {
+  %none = onnx.none : none
+  // expected-error @below {{not implemented: convert onnx.ms.SkipLayerNormalization: the mean or the inverse deviation is used}}
+  %y, %m, %d, %s = onnx.ms.SkipLayerNormalization %x, %x, %g, %none, %none : (tensor<1x?x4xf32>, tensor<1x?x4xf32>, tensor<4xf32>, none, none) -> (tensor<1x?x4xf32>, tensor<1x?x1xf32>, none, none)
+  "test.use"(%y, %m) : (tensor<1x?x4xf32>, tensor<1x?x1xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @normalises_rows(%x: tensor<1x?x4xf32>, %g: tensor<4xf32>) {
+  // expected-error @below {{not implemented: convert onnx.RMSNormalization: it normalises over rows}}
+  %y = onnx.RMSNormalization %x, %g {axis = 1 : i64} : (tensor<1x?x4xf32>, tensor<4xf32>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @one_position(%x: tensor<1x?x64xf32>, %p: tensor<1xi64>, %c: tensor<9x8xf32>) {
+  // expected-error @below {{not implemented: convert onnx.ms.RotaryEmbedding: positions that are not given for each row}}
+  %y = onnx.ms.RotaryEmbedding %x, %p, %c, %c {num_heads = 4 : i64} : (tensor<1x?x64xf32>, tensor<1xi64>, tensor<9x8xf32>, tensor<9x8xf32>) -> tensor<1x?x64xf32>
+  "test.use"(%y) : (tensor<1x?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @scaled(%x: tensor<1x?x64xf32>, %p: tensor<1x?xi64>, %c: tensor<9x8xf32>) {
+  // expected-error @below {{not implemented: convert onnx.ms.RotaryEmbedding: scale}}
+  %y = onnx.ms.RotaryEmbedding %x, %p, %c, %c {num_heads = 4 : i64, scale = 2.0 : f32} : (tensor<1x?x64xf32>, tensor<1x?xi64>, tensor<9x8xf32>, tensor<9x8xf32>) -> tensor<1x?x64xf32>
+  "test.use"(%y) : (tensor<1x?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @caches(%x: tensor<1x?x64xf32>, %p: tensor<1x?xi64>, %c: tensor<9x5xf32>) {
+  // expected-error @below {{not implemented: convert onnx.ms.RotaryEmbedding: expected caches of 8 columns, but got 5}}
+  %y = onnx.ms.RotaryEmbedding %x, %p, %c, %c {num_heads = 4 : i64} : (tensor<1x?x64xf32>, tensor<1x?xi64>, tensor<9x5xf32>, tensor<9x5xf32>) -> tensor<1x?x64xf32>
+  "test.use"(%y) : (tensor<1x?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gather_elements(%x: tensor<1x?x4xf32>, %i: tensor<1x?x4xi64>) {
+  // expected-error @below {{not implemented: convert onnx.GatherElements: it gathers rows}}
+  %y = onnx.GatherElements %x, %i {axis = 1 : i64} : (tensor<1x?x4xf32>, tensor<1x?x4xi64>) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
