@@ -51,10 +51,10 @@ LogicalResult AttendOp::verify() {
     return emitOpError() << "expected query heads that are a multiple of " << state.getHeads() << ", but got " << heads;
   if (failed(verifyRows(*this, "result", getResult(), heads, state.getValue())))
     return failure();
-  if (getWindow() && *getWindow() < 1)
-    return emitOpError() << "expected a window of at least 1, but got " << *getWindow();
-  if (getChunk() && *getChunk() < 1)
-    return emitOpError() << "expected a chunk of at least 1, but got " << *getChunk();
+  if (getWindow() && int64_t(*getWindow()) < 1)
+    return emitOpError() << "expected a window of at least 1, but got " << int64_t(*getWindow());
+  if (getChunk() && int64_t(*getChunk()) < 1)
+    return emitOpError() << "expected a chunk of at least 1, but got " << int64_t(*getChunk());
   if (getSoftcap() && !(getSoftcapAttr().getValueAsDouble() > 0))
     return emitOpError() << "expected a softcap above 0, but got " << getSoftcapAttr().getValueAsDouble();
   if (getAlibi() && int64_t(getAlibi()->size()) != heads)
@@ -78,7 +78,7 @@ bool PrefetchOp::needsRows() { return false; }
 LogicalResult PrefetchOp::verify() {
   if (int64_t(getFirst()) < 0)
     return emitOpError() << "expected a first block that is not negative, but got " << int64_t(getFirst());
-  if (getCount() == 0)
+  if (int64_t(getCount()) == 0)
     return emitOpError() << "expected a count of blocks that is not 0";
   return success();
 }

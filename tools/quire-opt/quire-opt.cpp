@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Runs passes on MLIR text, with Quire's dialects and passes registered; `--import-onnx=FILE` prints an imported model.
 
+#include "lib/Analysis/Testing/TestPasses.h"
 #include "lib/Import/Import.h"
 #include "quire/Register.h"
 
@@ -32,6 +33,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   quire::registerAllDialects(registry);
   quire::registerAllPasses();
+  quire::registerAnalysisTestPasses();
   registerTransformsPasses();
 
   StringRef prefix = "--import-onnx=";

@@ -50,8 +50,9 @@ struct InsertPrefetch : quire::kv::impl::InsertPrefetchPassBase<InsertPrefetch> 
       PrefetchOp::create(builder, before->getLoc(), order[index].second, batch, 0, -1);
       prefetched.push_back(order[index].second);
     };
+    Operation *start = &getOperation().getBody().front().front();
     for (size_t first = 0; first < size_t(distance); ++first)
-      request(first, &getOperation().getBody().front().front());
+      request(first, start);
     for (size_t index = 0; index < order.size(); ++index)
       request(index + distance, order[index].first);
   }

@@ -60,7 +60,7 @@ struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
 
   void runOnOperation() override {
     if (blockTokens < 1 || !llvm::isPowerOf2_64(blockTokens)) {
-      getOperation().emitError() << "expected a block of a power of two of tokens, but got " << blockTokens;
+      getOperation().emitError() << "expected a block of a power of two of tokens, but got " << int64_t(blockTokens);
       return signalPassFailure();
     }
     moveSelectsUp(getOperation());

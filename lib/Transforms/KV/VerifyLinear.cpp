@@ -31,8 +31,11 @@ LogicalResult verifyState(Value state) {
   for (OpOperand &use : state.getUses()) {
     if (consumes(use)) {
       if (consumer) {
-        InFlightDiagnostic diagnostic = use.getOwner()->emitOpError() << "expected one consumer of a state, but got a second";
-        diagnostic.attachNote(consumer->getLoc()) << "the first is here";
+        Operation *first = consumer, *second = use.getOwner();
+        if (first->getBlock() == second->getBlock() && second->isBeforeInBlock(first))
+          std::swap(first, second);
+        InFlightDiagnostic diagnostic = second->emitOpError() << "expected one consumer of a state, but got a second";
+        diagnostic.attachNote(first->getLoc()) << "the first is here";
         return diagnostic;
       }
       consumer = use.getOwner();

@@ -11,12 +11,14 @@ func.func private @bad(!kv.state<heads = 1, key = 4, value = 4, element = i8, la
 
 // -----
 
-// expected-error @+1 {{expected a block of a power of two of tokens, but got 12}}
+// expected-error @+2 {{expected a block of a power of two of tokens, but got 12}}
+// expected-error @+1 {{failed to parse KV_StateType parameter 'layout'}}
 func.func private @bad(!kv.state<heads = 1, key = 4, value = 4, element = f32, layout = #kv.paged<block = 12>>)
 
 // -----
 
-// expected-error @+1 {{expected a group that is not negative, but got -1}}
+// expected-error @+2 {{expected a group that is not negative, but got -1}}
+// expected-error @+1 {{failed to parse KV_StateType parameter 'layout'}}
 func.func private @bad(!kv.state<heads = 1, key = 4, value = 4, element = f32, layout = #kv.paged<block = 8, group = -1>>)
 
 // -----
