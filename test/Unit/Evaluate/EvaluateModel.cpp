@@ -89,6 +89,9 @@ static Error runRequest(ImportedModel &model, const GenerationPlan &plan, const 
         return value.takeError();
       options.fixedInputs[name] = *value;
     }
+  for (const InputPlan &input : plan.inputs) // the whole prompt is the prefix
+    if (input.role == InputRole::PrefixLength)
+      options.fixedInputs[input.name] = scalarTensor(ElementKind::I64, static_cast<double>(prompt.size()));
   auto generated = generateGreedy(model.evaluator(), plan, prompt, options);
   if (!generated)
     return generated.takeError();
