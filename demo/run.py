@@ -56,8 +56,9 @@ def layer_words(layer):
 
 def print_report(report):
     """The report, layers with the same words on one line."""
+    limit = f"at most {report['max_positions']} positions" if report["max_positions"] > 0 else "no limit of positions known"
     print(f"{report['model']}: {report['status']}; {report['kv_bytes_per_token']} KV bytes a token over all layers, "
-          f"{report['block_tokens']} tokens a block, at most {report['max_positions']} positions")
+          f"{report['block_tokens']} tokens a block, {limit}")
     groups = []
     for layer in report["layers"]:
         words = layer_words(layer)
