@@ -553,13 +553,12 @@ LogicalResult splitRule(onnx::SplitOp op, Interp &in) {
   if (failed(in.unify(op, ctx.add(sizes), d)))
     return failure();
   Expr offset = ctx.num(0);
-  const SymbolicTensor source = *t; // setting a result may move what `t` points to
   for (auto [k, size] : llvm::enumerate(sizes)) {
-    SymbolicTensor out = source;
+    SymbolicTensor out = *t;
     out.extents[*axis] = size;
     SmallVector<Expr, 4> idx = in.generic(out.extents);
     idx[*axis] = ctx.add(offset, in.index(*axis, size));
-    out.element = in.at(source, idx);
+    out.element = in.at(*t, idx);
     offset = ctx.add(offset, size);
     in.set(op.getOutputs()[k], std::move(out));
   }
