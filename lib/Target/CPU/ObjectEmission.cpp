@@ -2,7 +2,6 @@
 // Translation to LLVM IR, optimisation, object code and the link.
 #include "lib/Target/CPU/ObjectEmission.h"
 
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -12,6 +11,7 @@
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -23,8 +23,8 @@
 using namespace mlir;
 using namespace quire::cpu;
 
-// memcpy and its kin, which LLVM calls whatever it compiles. Hidden: they serve this object only. `no-builtins` keeps LLVM
-// from finding a memcpy in memcpy.
+// memcpy and its kin, which LLVM calls whatever it compiles. Hidden: they serve this object only. `no-builtins` keeps
+// LLVM from finding a memcpy in memcpy.
 static constexpr llvm::StringLiteral memoryFunctions = R"ir(
 define hidden ptr @memcpy(ptr %to, ptr %from, i64 %n) #0 {
 entry:
@@ -93,12 +93,30 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuTarget &targe
     return nullptr;
   }
   llvm::TargetOptions options; // fuses llvm.fmuladd only: what a row computes is what the kernels say
-  std::unique_ptr<llvm::TargetMachine> machine(
-      backend->createTargetMachine(triple, target.cpu, target.featureString(), options, llvm::Reloc::PIC_,
-                                   std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(triple, target.cpu, target.featureString(),
+                                                                            options, llvm::Reloc::PIC_, std::nullopt,
+                                                                            llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     emitError(loc) << "no code generator for " << target.cpu;
   return machine;
+}
+
+// The standard pipeline without the search for vectors in straight-line code: kernels come as vectors.
+static void optimise(llvm::Module &code, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(code, modules);
 }
 
 // Optimises `code` and appends its object or assembly to `output`.
@@ -106,9 +124,7 @@ static LogicalResult generate(llvm::Module &code, llvm::TargetMachine &machine, 
                               llvm::raw_pwrite_stream &output, Location loc) {
   code.setTargetTriple(machine.getTargetTriple());
   code.setDataLayout(machine.createDataLayout());
-  auto optimise = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0, &machine);
-  if (llvm::Error error = optimise(&code))
-    return emitError(loc) << "optimisation failed: " << llvm::toString(std::move(error));
+  optimise(code, machine);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, output, nullptr, kind))
     return emitError(loc) << "the code generator writes no such file";
@@ -145,7 +161,8 @@ static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool ve
     linker = llvm::sys::findProgramByName("ld.lld");
   if (!linker)
     return emitError(loc) << "ld.lld not found";
-  SmallVector<StringRef> command = {*linker, "-shared", "-Bsymbolic", "--gc-sections", "-z", "noexecstack", "-o", soPath};
+  SmallVector<StringRef> command = {*linker, "-shared",     "-Bsymbolic", "--gc-sections",
+                                    "-z",    "noexecstack", "-o",         soPath};
   command.append(objects.begin(), objects.end());
   if (verbose) {
     llvm::interleave(command, llvm::errs(), " ");
@@ -161,10 +178,10 @@ static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool ve
 // The object may need functions of libm, and nothing else.
 static bool isInLibm(StringRef name) {
   static const llvm::StringSet<> functions = {
-      "acos", "acosh", "asin", "asinh", "atan",  "atan2", "atanh",     "cbrt", "ceil", "copysign", "cos",   "cosh",
-      "erf",  "erfc",  "exp",  "exp2",  "expm1", "fabs",  "floor",     "fma",  "fmax", "fmin",     "fmod",  "log",
-      "log1p", "log10", "log2", "nearbyint", "pow", "rint", "round", "roundeven", "sin", "sinh", "sqrt", "tan", "tanh",
-      "trunc"};
+      "acos",  "acosh",     "asin", "asinh", "atan",  "atan2", "atanh", "cbrt",      "ceil",  "copysign",
+      "cos",   "cosh",      "erf",  "erfc",  "exp",   "exp2",  "expm1", "fabs",      "floor", "fma",
+      "fmax",  "fmin",      "fmod", "log",   "log1p", "log10", "log2",  "nearbyint", "pow",   "rint",
+      "round", "roundeven", "sin",  "sinh",  "sqrt",  "tan",   "tanh",  "trunc"};
   return functions.contains(name) || (name.consume_back("f") && functions.contains(name));
 }
 

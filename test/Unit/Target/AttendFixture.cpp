@@ -48,15 +48,16 @@ AttendFixture::AttendFixture(const AttendCase &parameters)
 static std::string number(int64_t value) { return std::to_string(value); }
 
 std::string AttendFixture::moduleText() const {
-  std::string state = "!kvrt.state<heads = " + number(c.heads) + ", key = " + number(c.key) + ", value = " +
-                      number(c.value) + ", element = " + c.element + ", block = " + number(c.block) + ", lanes = " +
-                      number(c.lanes) + ">";
+  std::string state = "!kvrt.state<heads = " + number(c.heads) + ", key = " + number(c.key) +
+                      ", value = " + number(c.value) + ", element = " + c.element + ", block = " + number(c.block) +
+                      ", lanes = " + number(c.lanes) + ">";
   std::string symbols, views;
   int64_t offset = 0;
   auto input = [&](const std::string &name, int64_t heads, int64_t features) {
     std::string tail = number(heads) + "x" + number(features) + "x" + c.activation;
     std::string all = number(maxRows) + "x" + tail;
-    std::string rows = "memref<?x" + tail + ", strided<[" + number(heads * features) + ", " + number(features) + ", 1]>>";
+    std::string rows =
+        "memref<?x" + tail + ", strided<[" + number(heads * features) + ", " + number(features) + ", 1]>>";
     symbols += "kvrt.raw @" + name + " {source = @source, offset = " + number(offset) + "} : tensor<" + all + ">\n";
     views += "  %" + name + "_all = kvrt.weight %batch, @" + name + " : memref<" + all + ">\n  %" + name +
              " = memref.subview %" + name + "_all[0, 0, 0] [%rows, " + number(heads) + ", " + number(features) +
@@ -85,10 +86,10 @@ std::string AttendFixture::moduleText() const {
          "  %sinks = kvrt.weight %batch, @sinks : " + sinks + "\n  %flat = kvrt.logits %batch : memref<?x" +
          number(rowSize()) + "xf32>\n  %o = memref.expand_shape %flat [[0], [1, 2]] output_shape [%rows, " +
          number(c.queryHeads) + ", " + number(c.value) + "] : memref<?x" + number(rowSize()) + "xf32> into memref<?x" +
-         tail + "\n  %s = kvrt.acquire %batch, 0 : " + state + "\n  kvrt.append %k, %v into %s, %batch : " + key + ", " +
-         value + ", " + state + "\n  kvrt.attend ins(%q, %s, %batch" + (c.sinks ? ", sinks %sinks" : "") + " : " + query +
-         ", " + state + (c.sinks ? ", " + sinks : "") + ") outs(%o : memref<?x" + tail + ") {" + attributes +
-         "}\n  kvrt.release %s, %batch : " + state + "\n  return\n}\n";
+         tail + "\n  %s = kvrt.acquire %batch, 0 : " + state + "\n  kvrt.append %k, %v into %s, %batch : " + key +
+         ", " + value + ", " + state + "\n  kvrt.attend ins(%q, %s, %batch" + (c.sinks ? ", sinks %sinks" : "") +
+         " : " + query + ", " + state + (c.sinks ? ", " + sinks : "") + ") outs(%o : memref<?x" + tail + ") {" +
+         attributes + "}\n  kvrt.release %s, %batch : " + state + "\n  return\n}\n";
 }
 
 float AttendFixture::datum(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const {
@@ -110,8 +111,8 @@ char *AttendFixture::slot(int64_t block, int64_t inBlock, Kind kind, int64_t hea
   base += block * model.info->layers[0].block_bytes;
   int64_t size = bytesOf(c.element);
   if (kind == keyKind)
-    return base + (((head * (c.block / c.lanes) + inBlock / c.lanes) * c.key + feature) * c.lanes + inBlock % c.lanes) *
-                      size;
+    return base +
+           (((head * (c.block / c.lanes) + inBlock / c.lanes) * c.key + feature) * c.lanes + inBlock % c.lanes) * size;
   return base + model.info->layers[0].value_offset + ((head * c.block + inBlock) * c.value + feature) * size;
 }
 

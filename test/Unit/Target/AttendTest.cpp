@@ -13,8 +13,8 @@ namespace {
 class Attend : public testing::TestWithParam<AttendCase> {};
 
 std::vector<Piece> piecesOf(const AttendCase &c) {
-  std::vector<Piece> pieces = {{0, 0, 1},           {1, c.block - 2, 1}, {2, c.block - 1, 1}, {3, c.block, 1},
-                               {4, 5, 13},          {5, 0, 2 * c.block + 1}, {6, 3 * c.block - 2, 5}};
+  std::vector<Piece> pieces = {{0, 0, 1},  {1, c.block - 2, 1},     {2, c.block - 1, 1},    {3, c.block, 1},
+                               {4, 5, 13}, {5, 0, 2 * c.block + 1}, {6, 3 * c.block - 2, 5}};
   if (c.longest)
     pieces.push_back({7, c.longest, 2});
   return pieces;
@@ -29,7 +29,8 @@ TEST_P(Attend, MatchesDouble) {
   std::vector<double> expected = fixture.expected(pieces);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i)
-    ASSERT_NEAR(actual[i], expected[i], 5e-6) << "row " << i / fixture.rowSize() << ", column " << i % fixture.rowSize();
+    ASSERT_NEAR(actual[i], expected[i], 5e-6)
+        << "row " << i / fixture.rowSize() << ", column " << i % fixture.rowSize();
 
   // Alone, a sequence gives the same bits; cut into single rows, a causal one does too.
   size_t row = 0;
@@ -60,8 +61,8 @@ AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t key, int64
 
 std::vector<AttendCase> cases() {
   std::vector<AttendCase> all = {
-      heads("h4x4_d32", 4, 4, 32, 32),     heads("h8x2_d64", 8, 2, 64, 64),    heads("h9x3_d80", 9, 3, 80, 80),
-      heads("h28x4_d128", 28, 4, 128, 128), heads("mqa8_d96", 8, 1, 96, 96),    heads("h4x2_d112", 4, 2, 112, 112),
+      heads("h4x4_d32", 4, 4, 32, 32),        heads("h8x2_d64", 8, 2, 64, 64),    heads("h9x3_d80", 9, 3, 80, 80),
+      heads("h28x4_d128", 28, 4, 128, 128),   heads("mqa8_d96", 8, 1, 96, 96),    heads("h4x2_d112", 4, 2, 112, 112),
       heads("h2x2_d192x128", 2, 2, 192, 128), heads("h2x1_d256", 2, 1, 256, 256), heads("odd_d20x12", 3, 1, 20, 12)};
   all[1].longest = 7810;
   auto variant = [&](const char *name, auto change) {

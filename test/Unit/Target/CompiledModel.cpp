@@ -156,8 +156,8 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   int64_t bytes = info->scratch_fixed + info->scratch_per_token * tokens + info->scratch_per_selected * count;
   std::vector<char> scratch(bytes + 128);
   std::vector<float> logits(count * info->vocabulary, -1.0f);
-  quire_runtime_table table = {sizeof(quire_runtime_table), QUIRE_MODEL_ABI_VERSION, runParallel, acquire, release,
-                               prefetch};
+  quire_runtime_table table = {
+      sizeof(quire_runtime_table), QUIRE_MODEL_ABI_VERSION, runParallel, acquire, release, prefetch};
   quire_step step = {};
   step.ids = ids.data();
   step.positions = positions.data();

@@ -131,7 +131,8 @@ TEST(Object, RefusesOtherNeeds) {
 
 TEST(Object, SaysWhatWentWrong) {
   cpu::CpuTarget target = cpu::CpuTarget::host();
-  EXPECT_NE(emissionError(everyCall, target, "/nonexistent/model.so").find("ld.lld failed with code"), std::string::npos);
+  EXPECT_NE(emissionError(everyCall, target, "/nonexistent/model.so").find("ld.lld failed with code"),
+            std::string::npos);
   target.triple = "nosuch-cpu";
   EXPECT_NE(emissionError(everyCall, target).find("no code generator for nosuch-cpu"), std::string::npos);
 }

@@ -71,8 +71,9 @@ const std::string initializer =
     "onnx.initializer @w {file = \"w.data\", offset = 64 : i64, bytes = 48 : i64} : tensor<3x4xf32>\n";
 
 TEST(Weights, PacksPanelsAndPadsColumns) {
-  Written w(initializer +
-            "kvrt.packed @p {source = @w, layout = #kvrt.panels<nr = 3>, k = 3, n = 4, offset = 0} : tensor<2x3x3xf32>");
+  Written w(
+      initializer +
+      "kvrt.packed @p {source = @w, layout = #kvrt.panels<nr = 3>, k = 3, n = 4, offset = 0} : tensor<2x3x3xf32>");
   ASSERT_EQ(w.error, "");
   ASSERT_EQ(w.bytes.size(), 128u);
   const float expected[] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 3, 0, 0, 7, 0, 0, 11, 0, 0};
@@ -81,8 +82,9 @@ TEST(Weights, PacksPanelsAndPadsColumns) {
 }
 
 TEST(Weights, PacksTransposedSources) {
-  Written w(initializer + "kvrt.packed @p {source = @w, layout = #kvrt.panels<nr = 2>, transposed, k = 4, n = 3, offset = 0} : "
-                          "tensor<2x4x2xf32>");
+  Written w(initializer +
+            "kvrt.packed @p {source = @w, layout = #kvrt.panels<nr = 2>, transposed, k = 4, n = 3, offset = 0} : "
+            "tensor<2x4x2xf32>");
   ASSERT_EQ(w.error, "");
   const float expected[] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 0, 9, 0, 10, 0, 11, 0};
   for (size_t i = 0; i < std::size(expected); ++i)
