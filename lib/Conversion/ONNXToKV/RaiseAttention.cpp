@@ -4,6 +4,7 @@
 
 #include "dialects/KV/KVDialect.h"
 #include "dialects/ONNX/ONNXOps.h"
+#include "lib/Analysis/Element/FusedOperandRoles.h"
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 #include "lib/Transforms/ONNX/DecomposeAttention.h"
 
@@ -141,6 +142,8 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
       return module.emitError() << "expected the name of an input, but got '" << name << "'";
     analysis.inputRoles[name] = *role;
   }
+  addRolesOfFusedOperands(source, analysis.inputRoles);
+  analysis.weightFolder = options.weightFolder;
 
   // Everything happens on a copy in a module of its own, so that a refusal leaves no trace.
   OwningOpRef<ModuleOp> work(cast<ModuleOp>(module->clone()));

@@ -55,6 +55,7 @@ struct RaiseReport {
 
 struct RaiseOptions {
   std::vector<std::string> inputRoles; // NAME=ROLE
+  std::string weightFolder;            // where the files of initializers lie; empty: masks made of large tables are not understood
   bool keepSource = false;             // leave `@main` and its entry in the module beside `@step`
 };
 

@@ -108,7 +108,7 @@ Value StepBuilder::emitInteger(Value value) {
   if (std::optional<SmallVector<int64_t>> elements = constantElements(value)) {
     SmallVector<int64_t> shape;
     for (Expr extent : model.elementOf(value)->extents)
-      shape.push_back(exprs.constInt(extent).value_or(1));
+      shape.push_back(*exprs.constInt(exprs.subst(extent, exprs.B(), exprs.num(1))));
     return constant(loc, *elements, cast<ShapedType>(value.getType()).getElementType(), shape);
   }
   const SymbolicTensor &tensor = *model.elementOf(value);

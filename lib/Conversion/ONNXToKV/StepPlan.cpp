@@ -58,22 +58,15 @@ std::optional<RankedTensorType> StepBuilder::stepType(Value value) {
     return std::nullopt;
   SmallVector<int64_t> shape;
   for (Expr extent : tensor->extents) {
-    switch (model.extentKind(extent)) {
-    case ExtentKind::Constant:
-      shape.push_back(*exprs.constInt(extent));
-      break;
-    case ExtentKind::Batch:
-      shape.push_back(1);
-      break;
-    case ExtentKind::Length:
+    extent = exprs.subst(extent, exprs.B(), exprs.num(1));
+    if (std::optional<int64_t> size = exprs.constInt(extent))
+      shape.push_back(*size);
+    else if (model.extentKind(extent) == ExtentKind::Length)
       shape.push_back(ShapedType::kDynamic);
-      break;
-    default:
-      std::optional<int64_t> parts = rowsPerToken(extent);
-      if (!parts)
-        return std::nullopt;
+    else if (std::optional<int64_t> parts = rowsPerToken(extent))
       shape.append({ShapedType::kDynamic, *parts});
-    }
+    else
+      return std::nullopt;
   }
   if (llvm::count(shape, ShapedType::kDynamic) > 1)
     return std::nullopt;
@@ -88,9 +81,7 @@ std::optional<SmallVector<int64_t>> StepBuilder::constantElements(Value value) {
   SmallVector<int64_t> extents;
   int64_t count = 1;
   for (Expr extent : tensor->extents) {
-    std::optional<int64_t> size = exprs.constInt(extent);
-    if (!size && model.extentKind(extent) == ExtentKind::Batch)
-      size = 1;
+    std::optional<int64_t> size = exprs.constInt(exprs.subst(extent, exprs.B(), exprs.num(1)));
     if (!size || *size > largestSpelt || count * *size > largestSpelt)
       return std::nullopt;
     extents.push_back(*size);
