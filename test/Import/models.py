@@ -532,6 +532,93 @@ def bad_reference():
     return model
 
 
+def constant_tensor(change, kind=T.FLOAT, raw=bytes(16)):
+    """One initializer w of four elements, changed."""
+    tensor = T(name="w", data_type=kind, dims=[4], raw_data=raw)
+    change(tensor)
+    return wrap([h.make_node("Identity", ["w"], ["y"])], [], [value("y", kind=T.UNDEFINED)], initializers=[tensor])
+
+
+def bad(name, make):
+    MODELS["bad-" + name] = make
+
+
+def one_node(node, opset=21, **fields):
+    return wrap([node], [value("x", [2, 3])], [value("y")], opset, **fields)
+
+
+def with_attribute(op, attribute, opset=21):
+    node = h.make_node(op, ["x"], ["y"], name="n")
+    node.attribute.append(attribute)
+    return one_node(node, opset)
+
+
+def sparse_constant(values, indices, dims):
+    return one_node(h.make_node("Constant", [], ["y"], name="c", sparse_value=h.make_sparse_tensor(values, indices, dims)))
+
+
+def function_model(function, call):
+    return with_function([call], function)
+
+
+def local(name, inputs, outputs, nodes):
+    return h.make_function("local", name, inputs, outputs, nodes, [h.make_opsetid("", 21)])
+
+
+def branch_model(branch):
+    return wrap([h.make_node("If", ["c"], ["y"], name="if", then_branch=branch, else_branch=branch)], [value("x", [2]), value("c", [], T.BOOL)], [value("y")])
+
+
+def loop_model(inputs):
+    body = h.make_graph([], "body", inputs, [inputs[1], inputs[-1]])
+    return wrap([h.make_node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)], [value("n", [], T.INT64), value("x", [2])], [value("y")])
+
+
+def twice(function):
+    model = with_function([h.make_node("Relu", ["x"], ["y"])], function)
+    model.functions.append(function)
+    return model
+
+
+A = onnx.AttributeProto
+RELU = local("One", ["a"], ["r"], [h.make_node("Relu", ["a"], ["r"])])
+bad("segment", lambda: constant_tensor(lambda t: t.segment.CopyFrom(T.Segment(begin=0, end=2))))
+bad("no-fit", lambda: constant_tensor(lambda t: t.dims.__setitem__(0, 2 ** 61)))
+bad("raw-strings", lambda: constant_tensor(lambda t: None, T.STRING))
+bad("few-strings", lambda: wrap([h.make_node("Identity", ["w"], ["y"])], [], [value("y")], initializers=[T(name="w", data_type=T.STRING, dims=[4], string_data=[b"a"])]))
+bad("external-strings", lambda: constant_tensor(lambda t: (t.ClearField("raw_data"), setattr(t, "data_location", T.EXTERNAL)), T.STRING))
+bad("external-nameless", lambda: constant_tensor(lambda t: (t.ClearField("raw_data"), setattr(t, "data_location", T.EXTERNAL))))
+bad("tensor-type", lambda: constant_tensor(lambda t: None, 0))
+bad("wrong-field", lambda: constant_tensor(lambda t: (t.ClearField("raw_data"), t.dims.__setitem__(0, 100), t.float_data.extend([1.0] * 100)), T.INT32))
+bad("nameless-initializer", lambda: constant_tensor(lambda t: setattr(t, "name", "")))
+bad("nameless-input", lambda: wrap([], [value("", [2])], []))
+bad("input-is-output", lambda: wrap([h.make_node("Relu", ["x"], ["x"])], [value("x", [2])], [value("x")]))
+bad("sparse-many", lambda: sparse_constant(h.make_tensor("v", T.FLOAT, [2], [1.0, 2.0]), h.make_tensor("i", T.INT64, [1], [1]), [2, 2]))
+bad("sparse-large", lambda: sparse_constant(h.make_tensor("v", T.FLOAT, [1], [1.0]), h.make_tensor("i", T.INT64, [1], [1]), [2048, 2048]))
+bad("sparse-complex", lambda: sparse_constant(h.make_tensor("v", T.COMPLEX64, [1], [1.0j]), h.make_tensor("i", T.INT64, [1], [1]), [2, 2]))
+bad("attribute-nameless", lambda: with_attribute("Relu", A(type=A.INT, i=1)))
+bad("attribute-graphs", lambda: with_attribute("Relu", A(name="a", type=A.GRAPHS)))
+bad("attribute-type", lambda: with_attribute("Relu", A(name="a", type=A.TYPE_PROTO)))
+bad("axes-kind", lambda: with_attribute("ReduceSum", A(name="axes", type=A.INT, i=1), 11))
+bad("axes-twice", lambda: one_node(h.make_node("ReduceSum", ["x", "x"], ["y"], name="n", axes=[1]), 11))
+bad("ratio-kind", lambda: with_attribute("Dropout", A(name="ratio", type=A.INT, i=1), 11))
+bad("ratio-twice", lambda: one_node(h.make_node("Dropout", ["x", "x"], ["y"], name="n", ratio=0.5), 11))
+bad("softmax-axis-kind", lambda: with_attribute("Softmax", A(name="axis", type=A.FLOAT, f=1), 11))
+bad("softmax-axis", lambda: with_attribute("Softmax", A(name="axis", type=A.INT, i=4), 11))
+bad("old-group-normalization", lambda: one_node(h.make_node("GroupNormalization", ["x", "x", "x"], ["y"], name="n", num_groups=1), 18))
+bad("constant-outputs", lambda: one_node(h.make_node("Constant", [], ["y", "z"], name="n", value_int=1)))
+bad("constant-kind", lambda: one_node(h.make_node("Constant", [], ["y"], name="n", value_ints="x")))
+bad("stated-type", lambda: wrap([h.make_node("Relu", ["x"], ["y"], name="n")], [value("x", [2])], [value("y", [-9])]))
+bad("function-twice", lambda: twice(RELU))
+bad("function-outputs", lambda: function_model(RELU, h.make_node("One", ["x"], ["y", "z"], name="call", domain="local")))
+bad("function-input-twice", lambda: function_model(local("Two", ["a", "a"], ["r"], [h.make_node("Relu", ["a"], ["r"])]), h.make_node("Two", ["x"], ["y"], name="call", domain="local")))
+bad("function-output", lambda: function_model(local("None", ["a"], ["ghost"], []), h.make_node("None", ["x"], ["y"], name="call", domain="local")))
+bad("branch-output", lambda: branch_model(h.make_graph([], "b", [], [value("ghost")])))
+bad("body-input-twice", lambda: loop_model([value("i", [], T.INT64), value("i", [], T.BOOL), value("s", [2])]))
+bad("body-input-type", lambda: loop_model([value("i", [], T.INT64), value("c", [], T.BOOL), value("s", [-9])]))
+bad("capture", lambda: branch_model(h.make_graph([h.make_node("Relu", ["ghost"], ["t"], name="inner")], "b", [], [value("t")])))
+
+
 @model_maker
 def good():
     return unary(shape=("batch", 3))
