@@ -105,9 +105,10 @@ def sanitized(tally):
         folder = ROOT / f"build-check/{name}"
         if build(tally, name, folder, ["-S", "runtime", *COMPILERS, f"-DQUIRE_SANITIZE={flags}"]):
             ctest(tally, name, folder, SANITIZER_OPTIONS)
-    folder = ROOT / "build-check/importer-asan"
-    configure = ["--preset", "asan", "-DQUIRE_SANITIZE=address,undefined"]
-    if build(tally, "importer-asan", folder, configure, ["ImportTests"]):
+    folder = ROOT / "build-check/importer"
+    # The tests and the fuzz target of the importer share a build: most of it is the dialect.
+    configure = ["--preset", "fuzz", "-DQUIRE_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -UNDEBUG"]
+    if build(tally, "importer-asan", folder, configure, ["ImportTests", "ImportFuzzer"]):
         stage("tests: importer-asan")
         tally.one("importer-asan: ImportTests", run([folder / "unit/ImportTests", "--gtest_brief=1"], env={**os.environ, **SANITIZER_OPTIONS})[0] == 0)
 
@@ -124,12 +125,9 @@ def installed(tally):
 
 def fuzz(tally, seconds):
     """Every libFuzzer target for a while; it starts from its seeds and from what earlier runs found."""
-    runtime, importer = ROOT / "build-check/runtime-fuzz", ROOT / "build-check/importer-fuzz"
+    runtime, importer = ROOT / "build-check/runtime-fuzz", ROOT / "build-check/importer"
     good = build(tally, "runtime-fuzz", runtime, ["-S", "runtime", *COMPILERS, "-DQUIRE_BUILD_FUZZERS=ON", "-DQUIRE_BUILD_TESTS=OFF",
                                                   "-DQUIRE_SANITIZE=address,undefined"])
-    if (ROOT / "test/Fuzz/Import").exists():
-        configure = ["--preset", "fuzz", "-DQUIRE_SANITIZE=address"]
-        good = build(tally, "importer-fuzz", importer, configure, ["ImportFuzzer"]) and good
     if not good:
         return
     stage(f"fuzzing, {seconds} s each")
