@@ -320,6 +320,8 @@ Value Emitter::slice(Value input, int64_t axis, int64_t first, int64_t count, in
   SmallVector<OpFoldResult> offsets(source.getRank(), builder.getIndexAttr(0)), sizes, strides(source.getRank(), builder.getIndexAttr(1));
   SmallVector<int64_t> shape(source.getShape());
   shape[axis] = count;
+  if (count == 0)
+    return empty(RankedTensorType::get(shape, source.getElementType()), source.hasStaticShape() ? Value() : rowsOf(input));
   for (int64_t extent : shape)
     sizes.push_back(ShapedType::isDynamic(extent) ? OpFoldResult(rowsOf(input)) : OpFoldResult(builder.getIndexAttr(extent)));
   offsets[axis] = builder.getIndexAttr(first);
@@ -335,6 +337,8 @@ Value Emitter::concat(ValueRange inputs, int64_t axis, RankedTensorType type) {
   int64_t first = 0;
   for (Value input : inputs) {
     auto part = rankedType(input);
+    if (part.getDimSize(axis) == 0)
+      continue;
     SmallVector<OpFoldResult> offsets(part.getRank(), builder.getIndexAttr(0)), sizes, strides(part.getRank(), builder.getIndexAttr(1));
     for (int64_t extent : part.getShape())
       sizes.push_back(ShapedType::isDynamic(extent) ? OpFoldResult(rows) : OpFoldResult(builder.getIndexAttr(extent)));

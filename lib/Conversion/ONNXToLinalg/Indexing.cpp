@@ -63,11 +63,35 @@ LogicalResult convertGatherElements(onnx::GatherElementsOp op, RuleContext &cont
   return success();
 }
 
+/// The last axis of the indices holds the first positions of what is taken.
+LogicalResult convertGatherND(onnx::GatherNDOp op, RuleContext &context, MutableArrayRef<Value> results) {
+  Value data = op->getOperand(0), indices = op->getOperand(1);
+  RankedTensorType dataType = rankedType(data), indexType = rankedType(indices), type = rankedType(op->getResult(0));
+  int64_t outer = indexType.getRank() - 1, count = indexType.getShape().back();
+  if (op.getBatchDims() != 0 || ShapedType::isDynamic(count))
+    return context.refuse("batch_dims, or positions of unknown length");
+  for (int64_t axis = 0; axis < count; ++axis)
+    if (dataType.isDynamicDim(axis))
+      return context.refuse("it gathers rows");
+  results[0] = context.generate(type, context.rowsOf({data, indices}), [&](OpBuilder &b, Location loc, ValueRange index) {
+    SmallVector<Value> position;
+    for (int64_t axis = 0; axis < count; ++axis) {
+      SmallVector<Value> at(index.take_front(outer));
+      at.push_back(arith::ConstantIndexOp::create(b, loc, axis));
+      position.push_back(Emitter::wrapIndex(b, loc, Emitter::extract(b, loc, indices, at), dataType.getDimSize(axis)));
+    }
+    llvm::append_range(position, index.drop_front(outer));
+    return Emitter::extract(b, loc, data, position);
+  });
+  return success();
+}
+
 } // namespace
 
 void addIndexingRules(RuleSet &rules) {
   rules.add<onnx::GatherOp>(convertGather);
   rules.add<onnx::GatherElementsOp>(convertGatherElements);
+  rules.add<onnx::GatherNDOp>(convertGatherND);
 }
 
 } // namespace quire

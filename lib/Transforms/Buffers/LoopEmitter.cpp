@@ -294,7 +294,8 @@ private:
       Value first = indices[plan.vectorLoop];
       if (width == 1)
         return first;
-      Value steps = vector::StepOp::create(builder, loc, vectorOf(builder.getIndexType(), width));
+      SmallVector<Attribute> offsets = llvm::map_to_vector(llvm::seq<int64_t>(0, width), [&](int64_t lane) -> Attribute { return builder.getIndexAttr(lane); });
+      Value steps = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(vectorOf(builder.getIndexType(), width), offsets));
       return arith::AddIOp::create(builder, loc, spread(first, width), steps);
     }
     if (width == 1)

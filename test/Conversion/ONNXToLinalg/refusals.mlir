@@ -236,3 +236,21 @@ func.func @gather_elements(%x: tensor<1x?x4xf32>, %i: tensor<1x?x4xi64>) {
   "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
   return
 }
+
+// -----
+
+func.func @gather_nd(%x: tensor<?x4xf32>, %i: tensor<3x1xi64>) {
+  // expected-error @below {{not implemented: convert onnx.GatherND: it gathers rows}}
+  %y = onnx.GatherND %x, %i : (tensor<?x4xf32>, tensor<3x1xi64>) -> tensor<3x4xf32>
+  "test.use"(%y) : (tensor<3x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gather_nd_batches(%x: tensor<4x4x?xf32>, %i: tensor<4x1xi64>) {
+  // expected-error @below {{not implemented: convert onnx.GatherND: batch_dims, or positions of unknown length}}
+  %y = onnx.GatherND %x, %i {batch_dims = 1 : i64} : (tensor<4x4x?xf32>, tensor<4x1xi64>) -> tensor<4x?xf32>
+  "test.use"(%y) : (tensor<4x?xf32>) -> ()
+  return
+}

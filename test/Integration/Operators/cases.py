@@ -232,6 +232,21 @@ def gathers():
     return step, joined, 9, np.concatenate([wide[:, [3, -1, 0]], wide[:, [-2]], np.take_along_axis(wide, index % 8, 1)], 1)
 
 
+def repeated():
+    """GatherND with constant positions that repeats features (an interleaved repetition), and an empty slice in a Concat."""
+    x = normal(ROWS, 4, 3)
+    step = Step()
+    i64 = lambda *v: step.constant(np.array(v, np.int64))
+    first = step.op("Transpose", [step.rows(x, [1, "?", 4, 3])], "tensor<4x?x1x3xf32>", "perm = array<i64: 2, 1, 0, 3>")
+    pairs = step.op("Reshape", [first, i64(2, 2, -1, 3)], "tensor<2x2x?x3xf32>")
+    where = np.array([[i // 4, i // 2 % 2] for i in range(8)], np.int64)
+    taken = step.op("GatherND", [pairs, step.constant(where)], "tensor<8x?x3xf32>")
+    back = step.op("Transpose", [taken], "tensor<?x8x3xf32>", "perm = array<i64: 1, 0, 2>")
+    nothing = step.op("Slice", [back, i64(3), i64(3), i64(2), step.none()], "tensor<?x8x0xf32>")
+    value = step.op("Concat", [back, nothing], "tensor<?x8x3xf32>", "axis = 2 : i64")
+    return step, value, 24, np.repeat(x, 2, axis=1).astype(np.float64)
+
+
 def masks():
     """Comparisons, logic, Where and casts between bool, integers and floats."""
     x, y = random.integers(-5, 5, (ROWS, 19)).astype(np.int64), random.integers(-5, 5, (ROWS, 19)).astype(np.int64)
@@ -351,6 +366,7 @@ CASES = {
     "MatMul-outer": (outer_product, 3e-7),
     "movement": (movement, 0),
     "gathers": (gathers, 0),
+    "repeated": (repeated, 0),
     "masks": (masks, 0),
     "bf16": (bf16_chain, 8e-3),
 }

@@ -94,7 +94,7 @@ class CompiledStep:
         ir = run([quire_opt, path("step.mlir"), pipeline % "buffer", "--assign-weight-offsets"]).decode()
         run([quire_opt, path("step.mlir"), pipeline % "target", "-o", path("target.mlir")])
         run([tool("mlir-translate"), "--mlir-to-llvmir", path("target.mlir"), "-o", path("step.ll")])
-        run([tool("clang"), "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-Wno-override-module", "-c", path("step.ll"), "-o", path("step.o")])
+        run([tool("clang"), "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-Wno-override-module", "-mllvm", "-disable-loop-idiom-all", "-c", path("step.ll"), "-o", path("step.o")])
         run([tool("ld.lld"), "-shared", "-o", path("step.so"), path("step.o"), "--no-undefined", "/lib/x86_64-linux-gnu/libm.so.6"])
         self.library = ctypes.CDLL(path("step.so"))
         query = self.library.quire_model_query
