@@ -48,3 +48,10 @@ assert run.returncode == 0, run.stderr
 assert run.stdout.count("onnx.initializer") == TENSORS, run.stdout
 print(f"{size / 1e9:.2f} GB: {usage.ru_utime - before:.2f} s, peak {usage.ru_maxrss / 1024:.0f} MiB")
 assert size > 1.39e9 and usage.ru_maxrss < 400 * 1024 and usage.ru_utime - before < 10
+
+with open(path, "wb") as file:
+    file.write(head.SerializeToString())
+    file.truncate(2**31 + 1)
+run = subprocess.run([tool, f"--import-onnx={path}"], capture_output=True, text=True)
+os.remove(path)
+assert run.returncode == 1 and "the file is larger than 2 GiB, which ONNX does not allow" in run.stderr, run.stderr
