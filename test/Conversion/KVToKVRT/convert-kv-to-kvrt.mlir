@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // States become layers, arguments and results become the step structure.
 // RUN: quire-opt %s --split-input-file --convert-kv-to-kvrt=lanes=16 --verify-diagnostics --allow-unregistered-dialect | FileCheck %s
 

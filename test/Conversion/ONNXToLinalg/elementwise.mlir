@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Element-wise operators: broadcasting, 16-bit floats in f32, constants in the body.
 // RUN: quire-opt %s --convert-onnx-to-linalg --allow-unregistered-dialect | FileCheck %s
 

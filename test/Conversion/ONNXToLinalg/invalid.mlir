@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What has no rule is an error at its operator.
 // RUN: quire-opt %s --split-input-file --convert-onnx-to-linalg --verify-diagnostics --allow-unregistered-dialect
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operators that move elements: views where they are views.
 // RUN: quire-opt %s --convert-onnx-to-linalg --allow-unregistered-dialect | FileCheck %s
 

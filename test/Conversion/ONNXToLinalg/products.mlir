@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Products: which weights are packed, which are not.
 // RUN: quire-opt %s --convert-onnx-to-linalg=panel-columns=16 --allow-unregistered-dialect | FileCheck %s
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Forms of operators that a rule does not take.
 // RUN: quire-opt %s --split-input-file --convert-onnx-to-linalg --verify-diagnostics --allow-unregistered-dialect
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# RUN: %python %s
 """Compiles and runs every operator, in fp32 and 16 bits, against float64; a row alone must have the bits it has among others."""
 import sys
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles a step in paged form and runs it in this process, with a runtime table of its own.
 
-A step without states takes token ids and gives logits; weights come from arrays. Tools: quire-opt (QUIRE_OPT), mlir-translate,
-clang and ld.lld of the same LLVM (LLVM_BIN).
+A step without states takes token ids and gives logits; weights come from arrays. Tools: quire-opt (or QUIRE_OPT), mlir-translate
+and clang of the same LLVM, from PATH.
 """
 import ctypes
 import os
@@ -33,10 +33,6 @@ class ModelInfo(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("struct_size", "abi_version", "vocabulary", "token_limit", "max_positions", "block_tokens", "layer_count")] + [
         ("layers", ctypes.c_void_p)] + [(name, ctypes.c_int64) for name in ("weights_bytes", "scratch_fixed", "scratch_per_token", "scratch_per_selected")] + [
         ("step", ctypes.CFUNCTYPE(None, ctypes.POINTER(Step)))]
-
-
-def tool(name):
-    return os.path.join(os.environ.get("LLVM_BIN", "/usr/lib/llvm-22/bin"), name)
 
 
 def run(command, **kwargs):
@@ -93,9 +89,9 @@ class CompiledStep:
         # The entries of weights.bin are symbols until the target phase.
         ir = run([quire_opt, path("step.mlir"), pipeline % "buffer", "--assign-weight-offsets"]).decode()
         run([quire_opt, path("step.mlir"), pipeline % "target", "-o", path("target.mlir")])
-        run([tool("mlir-translate"), "--mlir-to-llvmir", path("target.mlir"), "-o", path("step.ll")])
-        run([tool("clang"), "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-Wno-override-module", "-mllvm", "-disable-loop-idiom-all", "-c", path("step.ll"), "-o", path("step.o")])
-        run([tool("ld.lld"), "-shared", "-o", path("step.so"), path("step.o"), "--no-undefined", "/lib/x86_64-linux-gnu/libm.so.6"])
+        run(["mlir-translate", "--mlir-to-llvmir", path("target.mlir"), "-o", path("step.ll")])
+        run(["clang", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-Wno-override-module", "-mllvm", "-disable-loop-idiom-all", "-c", path("step.ll"), "-o", path("step.o")])
+        run(["clang", "-shared", "-nostdlib", "-fuse-ld=lld", "-Wl,--no-undefined", path("step.o"), "-lm", "-o", path("step.so")])
         self.library = ctypes.CDLL(path("step.so"))
         query = self.library.quire_model_query
         query.restype = ctypes.POINTER(ModelInfo)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A layer of a Llama in the form of genai exports, from the paged form to buffers.
 // RUN: quire-opt %s --quire-pipeline="compile-from=paged compile-to=resource" | FileCheck %s --check-prefix=RESOURCE
 // RUN: quire-opt %s --quire-pipeline="compile-from=paged compile-to=buffer" | FileCheck %s --check-prefix=BUFFER

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Operations over the rows of a step become one parallel loop with vectors inside.
 // RUN: quire-opt %s --split-input-file --lower-linalg --canonicalize --cse --verify-diagnostics --allow-unregistered-dialect | FileCheck %s
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Buffers get places in the arena; those that are not live together share bytes.
 // RUN: quire-opt %s --split-input-file --plan-scratch --verify-diagnostics --allow-unregistered-dialect | FileCheck %s
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What may no longer occur after the buffer phase.
 // RUN: quire-opt %s --split-input-file --verify-buffer --verify-diagnostics
 

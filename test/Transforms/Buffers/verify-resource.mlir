@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What may no longer occur after the resource phase.
 // RUN: quire-opt %s --split-input-file --verify-resource --verify-diagnostics
 
