@@ -73,6 +73,7 @@ private:
   std::optional<mlir::RankedTensorType> stepType(mlir::Value value);
   std::optional<int64_t> rowsPerToken(Expr extent);
   bool isEmpty(mlir::Value value);
+  bool isOfLastToken(mlir::Value value);
   bool countsPartsOfRows(mlir::Value value);
   std::optional<llvm::SmallVector<int64_t>> constantElements(mlir::Value value);
   const ModelOutput *logitsOutput();

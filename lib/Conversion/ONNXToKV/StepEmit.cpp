@@ -417,12 +417,12 @@ Value StepBuilder::emitNow(Value value, const Plan &plan) {
       fail(loc, "not implemented: the last token taken from an axis that is not the second");
       return nullptr;
     }
-    Value selected = kv::SelectOp::create(builder, loc, rows, batch);
-    auto type = cast<RankedTensorType>(selected.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    if (int64_t(model.elementOf(value)->rank()) != type.getRank())
-      shape.erase(shape.begin()); // [selected, ...]
-    return emitReshape(loc, selected, RankedTensorType::get(shape, type.getElementType()));
+    std::optional<RankedTensorType> type = stepType(value);
+    if (!type) {
+      fail(loc, "not implemented: the last token in this form");
+      return nullptr;
+    }
+    return emitReshape(loc, kv::SelectOp::create(builder, loc, rows, batch), *type);
   }
   case Source::Clone: {
     Operation *op = value.getDefiningOp();

@@ -3,6 +3,7 @@
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 
 #include "dialects/ONNX/ONNXOps.h"
+#include "lib/Analysis/Element/Interp.h"
 
 using namespace mlir;
 
@@ -44,6 +45,19 @@ bool StepBuilder::countsPartsOfRows(Value value) {
   return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return rowsPerToken(extent).has_value(); });
 }
 
+/// All data of the value is of the call's last token, and of its position: it comes after the selection of rows.
+bool StepBuilder::isOfLastToken(Value value) {
+  const SymbolicTensor *tensor = model.elementOf(value);
+  if (!tensor || model.tokenAxis(value) >= 0)
+    return false;
+  Leaves leaves = exprs.leavesOf(tensor->element);
+  if (leaves.bad || leaves.tokens.empty() || !leaves.past.empty() || !leaves.carried.empty() || leaves.readsScores())
+    return false;
+  Expr last = exprs.sub(exprs.L(), exprs.num(1));
+  return llvm::all_of(leaves.tokens, [&](auto token) { return token.first == last; }) &&
+         model.interp().notOfPosition({tensor->element}, last).empty();
+}
+
 bool StepBuilder::isEmpty(Value value) {
   const SymbolicTensor *tensor = model.elementOf(value);
   return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return exprs.isConst(extent, 0); });
@@ -67,6 +81,12 @@ std::optional<RankedTensorType> StepBuilder::stepType(Value value) {
       shape.append({ShapedType::kDynamic, *parts});
     else
       return std::nullopt;
+  }
+  if (isOfLastToken(value)) { // [batch, 1, ...] or [batch, ...]: the selected rows take the place of the token, or of the batch
+    unsigned axis = shape.size() > 2 && shape[1] == 1 ? 1 : 0;
+    if (shape.empty() || shape[axis] != 1)
+      return std::nullopt;
+    shape[axis] = ShapedType::kDynamic;
   }
   if (llvm::count(shape, ShapedType::kDynamic) > 1)
     return std::nullopt;
@@ -279,7 +299,7 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     return fail(op, "not implemented: operators with subgraphs on the way to a row");
   if (!stepType(value))
     return fail(op, "a row needs a value whose extents are not those of the tokens of the call");
-  if (!model.isTokenWise(value, &why))
+  if (!model.isTokenWise(value, &why) && !isOfLastToken(value))
     return fail(op, why.empty() ? "not a function of the token and its position" : why);
   if ((countsPartsOfRows(value) || llvm::any_of(op->getOperands(), [&](Value v) { return countsPartsOfRows(v); })) && !planPartsOfRows(op, value))
     return fail(op, "not implemented: on an axis that folds tokens with another axis");
