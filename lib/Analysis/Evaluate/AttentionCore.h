@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What every attention operator shares: heads laid out as [batch, heads, rows, size], scores, softmax and the weighted sum.
+// What every attention operator shares: heads laid out as [batch, heads, rows, size], scores, softmax and the weighted
+// sum.
 #ifndef QUIRE_LIB_ANALYSIS_EVALUATE_ATTENTIONCORE_H
 #define QUIRE_LIB_ANALYSIS_EVALUATE_ATTENTIONCORE_H
 
@@ -10,7 +11,8 @@
 namespace quire::eval {
 
 /// Compute values as [batch, heads, rows, size].
-template <typename T> struct Heads {
+template <typename T>
+struct Heads {
   int64_t batch = 0, heads = 0, rows = 0, size = 0;
   std::vector<T> values;
 
@@ -18,14 +20,16 @@ template <typename T> struct Heads {
   Heads(int64_t batch, int64_t heads, int64_t rows, int64_t size)
       : batch(batch), heads(heads), rows(rows), size(size), values(static_cast<size_t>(batch * heads * rows * size)) {}
   T *at(int64_t b, int64_t h, int64_t row = 0) { return values.data() + ((b * heads + h) * rows + row) * size; }
-  const T *at(int64_t b, int64_t h, int64_t row = 0) const { return values.data() + ((b * heads + h) * rows + row) * size; }
+  const T *at(int64_t b, int64_t h, int64_t row = 0) const {
+    return values.data() + ((b * heads + h) * rows + row) * size;
+  }
   Shape shape() const { return Shape({batch, heads, rows, size}); }
 };
 
 /// [batch, rows, ...] where row r holds head h at first + h*step; a bias of heads*size values may be added.
 template <typename T>
-Heads<T> splitHeads(const T *data, int64_t batch, int64_t rows, int64_t rowSize, int64_t heads, int64_t size, int64_t first,
-                    int64_t step, const T *bias = nullptr) {
+Heads<T> splitHeads(const T *data, int64_t batch, int64_t rows, int64_t rowSize, int64_t heads, int64_t size,
+                    int64_t first, int64_t step, const T *bias = nullptr) {
   Heads<T> out(batch, heads, rows, size);
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t r = 0; r < rows; ++r)
@@ -39,7 +43,8 @@ Heads<T> splitHeads(const T *data, int64_t batch, int64_t rows, int64_t rowSize,
 }
 
 /// 4-D tensors as they are, 3-D ones [batch, rows, heads*size] split.
-template <typename T> Heads<T> headsOf(const Tensor &x, int64_t heads) {
+template <typename T>
+Heads<T> headsOf(const Tensor &x, int64_t heads) {
   Numbers<T> in(x);
   if (x.rank() == 4) {
     Heads<T> out(x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3]);
@@ -51,7 +56,8 @@ template <typename T> Heads<T> headsOf(const Tensor &x, int64_t heads) {
 }
 
 /// Rows of `a`, then rows of `b`.
-template <typename T> Heads<T> joinRows(const Heads<T> &a, const Heads<T> &b) {
+template <typename T>
+Heads<T> joinRows(const Heads<T> &a, const Heads<T> &b) {
   Heads<T> out(b.batch, b.heads, a.rows + b.rows, b.size);
   for (int64_t n = 0; n < b.batch; ++n)
     for (int64_t h = 0; h < b.heads; ++h) {
@@ -62,7 +68,8 @@ template <typename T> Heads<T> joinRows(const Heads<T> &a, const Heads<T> &b) {
 }
 
 /// [batch, rows, heads*size] in row-major order.
-template <typename T> std::vector<T> mergeHeads(const Heads<T> &x) {
+template <typename T>
+std::vector<T> mergeHeads(const Heads<T> &x) {
   std::vector<T> out(x.values.size());
   for (int64_t b = 0; b < x.batch; ++b)
     for (int64_t h = 0; h < x.heads; ++h)
@@ -71,8 +78,10 @@ template <typename T> std::vector<T> mergeHeads(const Heads<T> &x) {
   return out;
 }
 
-/// Softmax of a row in place with one more exponent in the denominator where `sink` is given. A row of -inf becomes zeros.
-template <typename T> void softmaxInPlace(T *row, int64_t n, std::optional<T> sink = std::nullopt) {
+/// Softmax of a row in place with one more exponent in the denominator where `sink` is given. A row of -inf becomes
+/// zeros.
+template <typename T>
+void softmaxInPlace(T *row, int64_t n, std::optional<T> sink = std::nullopt) {
   T largest = sink.value_or(-std::numeric_limits<T>::infinity());
   for (int64_t i = 0; i < n; ++i)
     largest = std::max(largest, row[i]);
@@ -90,8 +99,8 @@ template <typename T> void softmaxInPlace(T *row, int64_t n, std::optional<T> si
     row[i] *= scale;
 }
 
-/// For each query row: dot products with all key rows (times `scale`), `weigh(b, head, query, row)` which turns them into weights
-/// in place, and the weighted sum of the value rows. Query head h reads key head h / (heads / key heads).
+/// For each query row: dot products with all key rows (times `scale`), `weigh(b, head, query, row)` which turns them
+/// into weights in place, and the weighted sum of the value rows. Query head h reads key head h / (heads / key heads).
 template <typename T, typename Weigh>
 Heads<T> attend(const Heads<T> &q, const Heads<T> &k, const Heads<T> &v, T scale, Weigh weigh) {
   Heads<T> out(q.batch, q.heads, q.rows, v.size);
@@ -118,7 +127,8 @@ Heads<T> attend(const Heads<T> &q, const Heads<T> &k, const Heads<T> &v, T scale
 }
 
 /// Rotates the first `dim` elements of a head by the angles of one position: `cosine` and `sine` hold dim/2 values.
-template <typename T> void rotate(T *x, const T *cosine, const T *sine, int64_t dim, bool interleaved) {
+template <typename T>
+void rotate(T *x, const T *cosine, const T *sine, int64_t dim, bool interleaved) {
   int64_t half = dim / 2;
   for (int64_t i = 0; i < half; ++i) {
     int64_t first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations on concrete tensors: the interface, what it may ask of its surroundings, and the registration of all rules.
+// Operations on concrete tensors: the interface, what it may ask of its surroundings, and the registration of all
+// rules.
 #ifndef QUIRE_LIB_ANALYSIS_EVALUATE_EVALUATEOPINTERFACE_H
 #define QUIRE_LIB_ANALYSIS_EVALUATE_EVALUATEOPINTERFACE_H
 
@@ -19,7 +20,8 @@ class EvaluateContext {
 public:
   virtual ~EvaluateContext() = default;
   /// Runs a region of one block; results are the operands of its terminator. Values from outside are visible.
-  virtual llvm::Error runRegion(mlir::Region &region, llvm::ArrayRef<Tensor> arguments, llvm::SmallVectorImpl<Tensor> &results) = 0;
+  virtual llvm::Error runRegion(mlir::Region &region, llvm::ArrayRef<Tensor> arguments,
+                                llvm::SmallVectorImpl<Tensor> &results) = 0;
   /// The value of an initializer.
   virtual Result weight(mlir::FlatSymbolRefAttr symbol) = 0;
 };

@@ -145,7 +145,8 @@ llvm::Error Evaluator::runOperation(Operation &op) {
     return fail(nodeName(&op) + ": " + llvm::toString(std::move(error)));
   }
   if (results.size() != op.getNumResults())
-    return fail(nodeName(&op) + ": expected " + Twine(op.getNumResults()) + " results, but got " + Twine(results.size()));
+    return fail(nodeName(&op) + ": expected " + Twine(op.getNumResults()) + " results, but got " +
+                Twine(results.size()));
   for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
     if (!result && !isa<NoneType>(value.getType()))
       return fail(nodeName(&op) + ": not implemented: result " + Twine(value.getResultNumber()));
@@ -158,7 +159,8 @@ llvm::Error Evaluator::runOperation(Operation &op) {
 
 llvm::Error Evaluator::runBlock(Block &block, ArrayRef<Tensor> arguments, SmallVectorImpl<Tensor> &results) {
   if (arguments.size() != block.getNumArguments())
-    return fail("expected " + Twine(block.getNumArguments()) + " arguments of a subgraph, but got " + Twine(arguments.size()));
+    return fail("expected " + Twine(block.getNumArguments()) + " arguments of a subgraph, but got " +
+                Twine(arguments.size()));
   for (auto [argument, tensor] : llvm::zip_equal(block.getArguments(), arguments))
     values[argument] = tensor;
   for (Operation &op : block) {
@@ -204,10 +206,12 @@ Result Evaluator::weight(FlatSymbolRefAttr symbol) {
   StringRef bytes = file->second->getBuffer();
   auto offset = static_cast<uint64_t>(initializer.getOffset()), size = static_cast<uint64_t>(initializer.getBytes());
   if (offset > bytes.size() || size > bytes.size() - offset)
-    return fail("expected " + Twine(size) + " bytes at " + Twine(offset) + " of '" + path + "', but it has " + Twine(bytes.size()));
+    return fail("expected " + Twine(size) + " bytes at " + Twine(offset) + " of '" + path + "', but it has " +
+                Twine(bytes.size()));
   Tensor tensor = Tensor::view(*kind, type.getShape(), bytes.data() + offset, file->second);
   if (static_cast<uint64_t>(tensor.byteCount()) != size)
-    return fail("expected " + Twine(tensor.byteCount()) + " bytes of '" + symbol.getValue() + "', but got " + Twine(size));
+    return fail("expected " + Twine(tensor.byteCount()) + " bytes of '" + symbol.getValue() + "', but got " +
+                Twine(size));
   // Kernels read whole elements: a copy where the file does not align them.
   size_t alignment = std::max<size_t>(1, bitWidth(*kind) / 8);
   if (reinterpret_cast<uintptr_t>(tensor.bytes()) % alignment) {
@@ -232,7 +236,8 @@ std::optional<DenseElementsAttr> attributeOf(const Tensor &tensor, MLIRContext *
     return DenseElementsAttr::get(type, ArrayRef<bool>(flags));
   }
   if (bits >= 8)
-    return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(tensor.bytes(), static_cast<size_t>(tensor.byteCount())));
+    return DenseElementsAttr::getFromRawBuffer(type,
+                                               ArrayRef<char>(tensor.bytes(), static_cast<size_t>(tensor.byteCount())));
   if (isa<FloatType>(element))
     return std::nullopt;
   SmallVector<APInt> wide;
@@ -245,16 +250,20 @@ namespace {
 /// Folding looks at single operations: there is neither a region nor a file.
 class NoContext final : public EvaluateContext {
 public:
-  llvm::Error runRegion(Region &, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &) override { return fail("not implemented: subgraphs"); }
+  llvm::Error runRegion(Region &, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &) override {
+    return fail("not implemented: subgraphs");
+  }
   Result weight(FlatSymbolRefAttr) override { return fail("not implemented: weights"); }
 };
 } // namespace
 
 std::optional<DenseElementsAttr> foldConstant(Operation *op, int64_t limit) {
   auto evaluated = dyn_cast<EvaluateOpInterface>(op);
-  if (!evaluated || op->getNumResults() != 1 || op->getNumRegions() || !isMemoryEffectFree(op) || op->hasTrait<OpTrait::ConstantLike>())
+  if (!evaluated || op->getNumResults() != 1 || op->getNumRegions() || !isMemoryEffectFree(op) ||
+      op->hasTrait<OpTrait::ConstantLike>())
     return std::nullopt;
-  if (auto type = dyn_cast<ShapedType>(op->getResult(0).getType()); type && type.hasStaticShape() && type.getNumElements() > limit)
+  if (auto type = dyn_cast<ShapedType>(op->getResult(0).getType());
+      type && type.hasStaticShape() && type.getNumElements() > limit)
     return std::nullopt;
   SmallVector<Tensor> held;
   for (Value operand : op->getOperands()) {

@@ -14,8 +14,8 @@ namespace quire::eval {
 
 class Evaluator final : public EvaluateContext {
 public:
-  /// Runs the function that `onnx.entry` names, or @main. Weights are mapped from files below `modelFolder` at their first use and
-  /// stay mapped as long as this object lives. The module must outlive it and must not change.
+  /// Runs the function that `onnx.entry` names, or @main. Weights are mapped from files below `modelFolder` at their
+  /// first use and stay mapped as long as this object lives. The module must outlive it and must not change.
   Evaluator(mlir::ModuleOp module, llvm::StringRef modelFolder);
 
   /// Names in the file, one an argument or result; empty without `onnx.entry`.
@@ -28,7 +28,8 @@ public:
   /// By the names of the file; every input must be given, and only inputs.
   llvm::Expected<llvm::StringMap<Tensor>> run(const llvm::StringMap<Tensor> &arguments);
 
-  llvm::Error runRegion(mlir::Region &region, llvm::ArrayRef<Tensor> arguments, llvm::SmallVectorImpl<Tensor> &results) override;
+  llvm::Error runRegion(mlir::Region &region, llvm::ArrayRef<Tensor> arguments,
+                        llvm::SmallVectorImpl<Tensor> &results) override;
   Result weight(mlir::FlatSymbolRefAttr symbol) override;
 
 private:
@@ -53,8 +54,9 @@ private:
 /// The name of an operation's node in the file, or of the operation.
 std::string nodeName(mlir::Operation *op);
 
-/// The value of an operation with one result whose operands are all `onnx.constant` (or absent), or none when it has another form,
-/// is not implemented, fails, has side effects or subgraphs, or when the result has more than `limit` elements.
+/// The value of an operation with one result whose operands are all `onnx.constant` (or absent), or none when it has
+/// another form, is not implemented, fails, has side effects or subgraphs, or when the result has more than `limit`
+/// elements.
 std::optional<mlir::DenseElementsAttr> foldConstant(mlir::Operation *op, int64_t limit = 4096);
 
 /// As an attribute of builtin tensor type; none for kinds that DenseElementsAttr does not hold.

@@ -50,7 +50,8 @@ inline uint16_t floatToHalf(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-/// Formats of 8 and 4 bits. Decoding is exact; encoding rounds to nearest even and saturates to the largest finite value when asked to.
+/// Formats of 8 and 4 bits. Decoding is exact; encoding rounds to nearest even and saturates to the largest finite
+/// value when asked to.
 float decodeNarrow(ElementKind kind, uint8_t bits);
 uint8_t encodeNarrow(ElementKind kind, float value, bool saturate);
 

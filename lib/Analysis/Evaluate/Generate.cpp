@@ -51,7 +51,8 @@ static Result inputValue(const InputPlan &input, const Call &call, RankedTensorT
   case InputRole::AttentionMask: {
     int64_t keys = input.physicalLength ? call.physicalPast + length : call.total();
     // A mask of fixed length covers a static buffer: ones for what exists.
-    int64_t columns = type.hasStaticShape() || (type.getRank() == 2 && !type.isDynamicDim(1)) ? type.getDimSize(1) : keys;
+    int64_t columns =
+        type.hasStaticShape() || (type.getRank() == 2 && !type.isDynamicDim(1)) ? type.getDimSize(1) : keys;
     std::vector<int64_t> ones(static_cast<size_t>(columns), 0);
     std::fill_n(ones.begin(), std::min(keys, columns), 1);
     return shaped(std::move(ones), {1, columns});
@@ -78,8 +79,9 @@ std::vector<Tensor> initialStates(const GenerationPlan &plan) {
   return states;
 }
 
-llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan, ArrayRef<int64_t> tokens, int64_t past,
-                                              std::vector<Tensor> &states, const llvm::StringMap<Tensor> &fixedInputs) {
+llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan, ArrayRef<int64_t> tokens,
+                                              int64_t past, std::vector<Tensor> &states,
+                                              const llvm::StringMap<Tensor> &fixedInputs) {
   Call call{tokens, past};
   for (auto [state, tensor] : llvm::zip_equal(plan.states, states))
     if (state.sequenceAxis) {

@@ -52,8 +52,9 @@ llvm::Expected<Generated> generateGreedy(Evaluator &model, const GenerationPlan 
                                          const GenerateOptions &options);
 
 /// One call: feeds `tokens` after `past` cached ones, replaces the states, and gives the logits of the last token.
-llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan, llvm::ArrayRef<int64_t> tokens,
-                                              int64_t past, std::vector<Tensor> &states, const llvm::StringMap<Tensor> &fixedInputs);
+llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan,
+                                              llvm::ArrayRef<int64_t> tokens, int64_t past, std::vector<Tensor> &states,
+                                              const llvm::StringMap<Tensor> &fixedInputs);
 std::vector<Tensor> initialStates(const GenerationPlan &plan);
 
 } // namespace quire::eval

@@ -21,8 +21,8 @@ llvm::Expected<int64_t> normalAxis(int64_t axis, int64_t rank);
 llvm::Expected<Shape> normalAxes(Ints axes, int64_t rank);
 llvm::Expected<Shape> broadcastShape(llvm::ArrayRef<Ints> shapes);
 
-/// A loop over a broadcast shape with adjacent dimensions merged. `body(out, offsets, n)` handles n elements of the innermost
-/// dimension: operand i starts at offsets[i] and advances by step(i) (0 or 1).
+/// A loop over a broadcast shape with adjacent dimensions merged. `body(out, offsets, n)` handles n elements of the
+/// innermost dimension: operand i starts at offsets[i] and advances by step(i) (0 or 1).
 class BroadcastLoop {
 public:
   BroadcastLoop(Ints out, llvm::ArrayRef<Ints> operands);
@@ -45,10 +45,46 @@ void parallelRanges(int64_t count, int64_t work, llvm::function_ref<void(int64_t
 //===--- Math (KernelsMath.cpp) -----------------------------------------------------------------------------------===//
 
 enum class UnaryKind {
-  Abs, Neg, Sign, Ceil, Floor, Round, Sqrt, Reciprocal, Exp, Log, Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh,
-  Atanh, Erf, Sigmoid, Relu, Softplus, Softsign, HardSwish, Mish, GeluErf, GeluTanh,
+  Abs,
+  Neg,
+  Sign,
+  Ceil,
+  Floor,
+  Round,
+  Sqrt,
+  Reciprocal,
+  Exp,
+  Log,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  Sigmoid,
+  Relu,
+  Softplus,
+  Softsign,
+  HardSwish,
+  Mish,
+  GeluErf,
+  GeluTanh,
   // with alpha (and beta)
-  LeakyRelu, Elu, Celu, Selu, HardSigmoid, ThresholdedRelu, Shrink, Swish
+  LeakyRelu,
+  Elu,
+  Celu,
+  Selu,
+  HardSigmoid,
+  ThresholdedRelu,
+  Shrink,
+  Swish
 };
 Result unary(UnaryKind kind, const Tensor &x, double alpha = 0, double beta = 0);
 Result isNaN(const Tensor &x);
@@ -57,9 +93,30 @@ Result logicalNot(const Tensor &x);
 Result bitwiseNot(const Tensor &x);
 
 enum class BinaryKind {
-  Add, Sub, Mul, Div, Mod, FMod, Pow, Max, Min, PRelu, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Mod,
+  FMod,
+  Pow,
+  Max,
+  Min,
+  PRelu,
+  BitAnd,
+  BitOr,
+  BitXor,
+  ShiftLeft,
+  ShiftRight,
   // to bool
-  Equal, Less, LessOrEqual, Greater, GreaterOrEqual, And, Or, Xor
+  Equal,
+  Less,
+  LessOrEqual,
+  Greater,
+  GreaterOrEqual,
+  And,
+  Or,
+  Xor
 };
 Result binary(BinaryKind kind, const Tensor &a, const Tensor &b);
 /// Max, Min or Add over one or more operands.
@@ -112,24 +169,29 @@ Result gather(const Tensor &x, const Tensor &indices, int64_t axis);
 Result gatherElements(const Tensor &x, const Tensor &indices, int64_t axis);
 Result gatherND(const Tensor &x, const Tensor &indices, int64_t batchDims);
 enum class Reduction { None, Add, Mul, Max, Min };
-Result scatterElements(const Tensor &x, const Tensor &indices, const Tensor &updates, int64_t axis, Reduction reduction);
+Result scatterElements(const Tensor &x, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       Reduction reduction);
 Result scatterND(const Tensor &x, const Tensor &indices, const Tensor &updates, Reduction reduction);
 Result tensorScatter(const Tensor &past, const Tensor &update, Operand writeIndices, int64_t axis, bool circular);
 Result oneHot(const Tensor &indices, int64_t depth, const Tensor &values, int64_t axis);
 Result nonZero(const Tensor &x);
 Result compress(const Tensor &x, const Tensor &condition, std::optional<int64_t> axis);
 
-//===--- Products (KernelsMatMul.cpp, KernelsConv.cpp) --------------------------------------------------------------===//
+//===--- Products (KernelsMatMul.cpp, KernelsConv.cpp)
+//--------------------------------------------------------------===//
 
 /// c[m,n] += a[m,k] * b[k,n] with row strides; sums in f32 within blocks of 64 and in double over them.
-void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc);
-void gemm(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c, int64_t ldc);
+void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+          int64_t ldc);
+void gemm(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c,
+          int64_t ldc);
 /// NumPy matmul, scaled by alpha.
 Result matMul(const Tensor &a, const Tensor &b, double alpha = 1.0);
 /// The last two dimensions swapped (a copy).
 Result swapLastTwo(const Tensor &x);
 /// com.microsoft.FusedMatMul: transBatch moves dimension 0 behind the batch dimensions before the product.
-Result fusedMatMul(const Tensor &a, const Tensor &b, bool transA, bool transB, bool transBatchA, bool transBatchB, double alpha);
+Result fusedMatMul(const Tensor &a, const Tensor &b, bool transA, bool transB, bool transBatchA, bool transBatchB,
+                   double alpha);
 Result gemmOp(const Tensor &a, const Tensor &b, Operand c, double alpha, double beta, bool transA, bool transB);
 Result matMulInteger(const Tensor &a, const Tensor &b, Operand aZero, Operand bZero);
 Result einsum(llvm::StringRef equation, Operands operands);
@@ -160,8 +222,8 @@ Results embedLayerNormalization(const Tensor &ids, Operand segments, const Tenso
                                 Operand positions, double epsilon);
 Result groupNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, int64_t groups, double epsilon);
 Result instanceNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, double epsilon);
-Result batchNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &mean, const Tensor &variance,
-                          double epsilon);
+Result batchNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &mean,
+                          const Tensor &variance, double epsilon);
 Result lpNormalization(const Tensor &x, int64_t axis, int64_t p);
 Result biasGelu(const Tensor &x, Operand bias, bool tanhForm);
 
@@ -204,8 +266,8 @@ struct GroupQueryAttributes {
 };
 struct GroupQueryOperands {
   Operand query = nullptr, key = nullptr, value = nullptr, pastKey = nullptr, pastValue = nullptr, seqlensK = nullptr,
-          totalLength = nullptr, cosCache = nullptr, sinCache = nullptr, positions = nullptr, bias = nullptr, sink = nullptr,
-          kScale = nullptr, vScale = nullptr, qNorm = nullptr, kNorm = nullptr;
+          totalLength = nullptr, cosCache = nullptr, sinCache = nullptr, positions = nullptr, bias = nullptr,
+          sink = nullptr, kScale = nullptr, vScale = nullptr, qNorm = nullptr, kNorm = nullptr;
 };
 /// com.microsoft.GroupQueryAttention: output, present_key, present_value, output_qk.
 Results groupQueryAttention(const GroupQueryOperands &operands, const GroupQueryAttributes &attributes);
@@ -221,7 +283,8 @@ struct MultiHeadAttributes {
 };
 /// com.microsoft.MultiHeadAttention: output, present_key, present_value, qk.
 Results multiHeadAttention(const Tensor &query, Operand key, Operand value, Operand bias, Operand keyPaddingMask,
-                           Operand attentionBias, Operand pastKey, Operand pastValue, const MultiHeadAttributes &attributes);
+                           Operand attentionBias, Operand pastKey, Operand pastValue,
+                           const MultiHeadAttributes &attributes);
 /// com.microsoft.Attention: output, present ([2, batch, heads, total, size]).
 Results msAttention(const Tensor &input, const Tensor &weights, Operand bias, Operand maskIndex, Operand past,
                     Operand attentionBias, const MultiHeadAttributes &attributes);
@@ -230,8 +293,8 @@ Results msAttention(const Tensor &input, const Tensor &weights, Operand bias, Op
 
 enum class UpdateRule { Linear, Gated, Delta, GatedDelta };
 /// Output and present state, for ONNX LinearAttention 27 and com.microsoft.LinearAttention.
-Results linearAttention(const Tensor &q, const Tensor &k, const Tensor &v, Operand pastState, Operand decay, Operand beta,
-                        int64_t qHeads, int64_t kvHeads, double scale, UpdateRule rule);
+Results linearAttention(const Tensor &q, const Tensor &k, const Tensor &v, Operand pastState, Operand decay,
+                        Operand beta, int64_t qHeads, int64_t kvHeads, double scale, UpdateRule rule);
 /// Output and present state, for ONNX CausalConvWithState 27 and com.microsoft.CausalConvWithState.
 Results causalConvWithState(const Tensor &x, const Tensor &weight, Operand bias, Operand pastState, bool silu);
 
@@ -239,8 +302,8 @@ Results causalConvWithState(const Tensor &x, const Tensor &weight, Operand bias,
 
 Result dequantizeLinear(const Tensor &x, const Tensor &scale, Operand zero, int64_t axis, int64_t blockSize,
                         std::optional<ElementKind> outputKind);
-Result quantizeLinear(const Tensor &x, const Tensor &scale, Operand zero, int64_t axis, int64_t blockSize, ElementKind outputKind,
-                      bool saturate);
+Result quantizeLinear(const Tensor &x, const Tensor &scale, Operand zero, int64_t axis, int64_t blockSize,
+                      ElementKind outputKind, bool saturate);
 /// y (ui8), scale, zero point.
 Results dynamicQuantizeLinear(const Tensor &x);
 
@@ -248,11 +311,11 @@ struct NBitsAttributes {
   int64_t k = 0, n = 0, bits = 4, blockSize = 32;
 };
 /// com.microsoft.MatMulNBits: weights ui8 [n, blocks, blockSize*bits/8], low bits first.
-Result matMulNBits(const Tensor &a, const Tensor &b, const Tensor &scales, Operand zeros, Operand groupIndex, Operand bias,
-                   const NBitsAttributes &attributes);
+Result matMulNBits(const Tensor &a, const Tensor &b, const Tensor &scales, Operand zeros, Operand groupIndex,
+                   Operand bias, const NBitsAttributes &attributes);
 /// The f32 matrix [n, k] that MatMulNBits multiplies by.
-llvm::Expected<std::vector<float>> dequantizeNBits(const Tensor &b, const Tensor &scales, Operand zeros, Operand groupIndex,
-                                                   const NBitsAttributes &attributes);
+llvm::Expected<std::vector<float>> dequantizeNBits(const Tensor &b, const Tensor &scales, Operand zeros,
+                                                   Operand groupIndex, const NBitsAttributes &attributes);
 struct GatherQuantAttributes {
   int64_t bits = 4, blockSize = 128, gatherAxis = 0, quantizeAxis = 1;
 };

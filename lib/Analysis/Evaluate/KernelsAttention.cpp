@@ -24,7 +24,8 @@ struct BiasRules {
   std::vector<int64_t> valid;   // per batch: keys that exist, empty when all do
 
   /// The bias of one row; true when it is -inf for every key.
-  template <typename T> bool rowOf(int64_t b, int64_t h, int64_t i, int64_t keys, T *row) const {
+  template <typename T>
+  bool rowOf(int64_t b, int64_t h, int64_t i, int64_t keys, T *row) const {
     constexpr T none = -std::numeric_limits<T>::infinity();
     const float *from = nullptr;
     if (!mask.empty()) {
@@ -34,8 +35,9 @@ struct BiasRules {
     bool all = true;
     for (int64_t j = 0; j < keys; ++j) {
       int64_t position = i + offsets[b];
-      bool hidden = (isCausal && j > position) || (left >= 0 && position - j > left) || (right >= 0 && j - position > right) ||
-                    (!valid.empty() && j >= valid[b]) || (from && j >= maskShape[3]);
+      bool hidden = (isCausal && j > position) || (left >= 0 && position - j > left) ||
+                    (right >= 0 && j - position > right) || (!valid.empty() && j >= valid[b]) ||
+                    (from && j >= maskShape[3]);
       row[j] = hidden ? none : from ? static_cast<T>(from[j]) : T(0);
       all = all && row[j] == none;
     }
@@ -44,8 +46,8 @@ struct BiasRules {
 };
 } // namespace
 
-static Expected<BiasRules> biasRules(Operand mask, Operand nonpad, int64_t batch, int64_t heads, int64_t queries, int64_t keys,
-                                     int64_t past, bool hasPast, const AttentionAttributes &attributes) {
+static Expected<BiasRules> biasRules(Operand mask, Operand nonpad, int64_t batch, int64_t heads, int64_t queries,
+                                     int64_t keys, int64_t past, bool hasPast, const AttentionAttributes &attributes) {
   BiasRules rules;
   rules.isCausal = attributes.isCausal;
   rules.left = attributes.leftWindow;
@@ -82,24 +84,25 @@ static Expected<BiasRules> biasRules(Operand mask, Operand nonpad, int64_t batch
 }
 
 template <typename T>
-static Results attentionOn(const Tensor &q, const Tensor &k, const Tensor &v, Operand mask, Operand pastKey, Operand pastValue,
-                           Operand nonpad, const AttentionAttributes &attributes) {
+static Results attentionOn(const Tensor &q, const Tensor &k, const Tensor &v, Operand mask, Operand pastKey,
+                           Operand pastValue, Operand nonpad, const AttentionAttributes &attributes) {
   Heads<T> queries = headsOf<T>(q, attributes.qHeads), keys = headsOf<T>(k, attributes.kvHeads),
            values = headsOf<T>(v, attributes.kvHeads);
   int64_t past = 0;
   if (pastKey && pastValue) {
     Heads<T> oldKeys = headsOf<T>(*pastKey, 0), oldValues = headsOf<T>(*pastValue, 0);
-    if (oldKeys.heads != keys.heads || oldKeys.size != keys.size || oldKeys.batch != keys.batch || oldKeys.rows != oldValues.rows ||
-        oldValues.heads != values.heads || oldValues.size != values.size)
-      return fail("expected a past like the new keys " + textOf(keys.shape()) + ", but got " + textOf(pastKey->shape()));
+    if (oldKeys.heads != keys.heads || oldKeys.size != keys.size || oldKeys.batch != keys.batch ||
+        oldKeys.rows != oldValues.rows || oldValues.heads != values.heads || oldValues.size != values.size)
+      return fail("expected a past like the new keys " + textOf(keys.shape()) + ", but got " +
+                  textOf(pastKey->shape()));
     past = oldKeys.rows;
     keys = joinRows(oldKeys, keys);
     values = joinRows(oldValues, values);
   }
   if (keys.size != queries.size || keys.rows != values.rows || keys.heads != values.heads || keys.heads == 0 ||
       queries.heads % keys.heads || keys.batch != queries.batch)
-    return fail("expected operands that fit, but got query " + textOf(queries.shape()) + ", key " + textOf(keys.shape()) + " and value " +
-                textOf(values.shape()));
+    return fail("expected operands that fit, but got query " + textOf(queries.shape()) + ", key " +
+                textOf(keys.shape()) + " and value " + textOf(values.shape()));
   Expected<BiasRules> rules = biasRules(mask, nonpad, queries.batch, queries.heads, queries.rows, keys.rows, past,
                                         pastKey != nullptr, attributes);
   if (!rules)
@@ -146,8 +149,8 @@ static Results attentionOn(const Tensor &q, const Tensor &k, const Tensor &v, Op
   return results;
 }
 
-Results attention(const Tensor &q, const Tensor &k, const Tensor &v, Operand mask, Operand pastKey, Operand pastValue, Operand nonpad,
-                  const AttentionAttributes &attributes) {
+Results attention(const Tensor &q, const Tensor &k, const Tensor &v, Operand mask, Operand pastKey, Operand pastValue,
+                  Operand nonpad, const AttentionAttributes &attributes) {
   if (Error error = checkHeads(q, attributes.qHeads, "query"))
     return error;
   if (Error error = checkHeads(k, attributes.kvHeads, "key"))
@@ -167,16 +170,18 @@ Results attention(const Tensor &q, const Tensor &k, const Tensor &v, Operand mas
 
 /// Rotates all heads of x; `rowOf(b, s)` is the row of the caches for a token, or -1 when there is none.
 template <typename T>
-static Result rotateAll(const Tensor &x, const Tensor &cosCache, const Tensor &sinCache, const RotaryAttributes &attributes,
-                        function_ref<int64_t(int64_t, int64_t)> rowOf) {
+static Result rotateAll(const Tensor &x, const Tensor &cosCache, const Tensor &sinCache,
+                        const RotaryAttributes &attributes, function_ref<int64_t(int64_t, int64_t)> rowOf) {
   bool byHead = x.rank() == 4; // [batch, heads, sequence, size]
   int64_t half = cosCache.extent(-1), cacheRows = cosCache.count() / std::max<int64_t>(half, 1);
   int64_t heads = byHead ? x.shape()[1] : attributes.heads;
   if (!byHead && heads == 0) // com.microsoft leaves the head size to the caches then
     heads = attributes.rotaryDim > 0 ? 0 : x.shape()[2] / (2 * half);
-  if (x.rank() < 3 || x.rank() > 4 || heads < 1 || (!byHead && x.shape()[2] % heads) || cosCache.shape() != sinCache.shape())
+  if (x.rank() < 3 || x.rank() > 4 || heads < 1 || (!byHead && x.shape()[2] % heads) ||
+      cosCache.shape() != sinCache.shape())
     return fail("expected a 4-D operand, or a 3-D one with a number of heads, but got " + textOf(x.shape()));
-  int64_t size = byHead ? x.shape()[3] : x.shape()[2] / heads, dim = attributes.rotaryDim > 0 ? attributes.rotaryDim : size;
+  int64_t size = byHead ? x.shape()[3] : x.shape()[2] / heads,
+          dim = attributes.rotaryDim > 0 ? attributes.rotaryDim : size;
   if (dim > size || dim % 2 || dim / 2 != half)
     return fail("expected caches of " + Twine(dim / 2) + " angles, but got " + textOf(cosCache.shape()));
   int64_t batch = x.shape()[0], sequence = byHead ? x.shape()[2] : x.shape()[1];
@@ -195,8 +200,8 @@ static Result rotateAll(const Tensor &x, const Tensor &cosCache, const Tensor &s
   return storeAs(x.kind(), x.shape(), std::move(out));
 }
 
-static Result rotateAny(const Tensor &x, const Tensor &cosCache, const Tensor &sinCache, const RotaryAttributes &attributes,
-                        function_ref<int64_t(int64_t, int64_t)> rowOf) {
+static Result rotateAny(const Tensor &x, const Tensor &cosCache, const Tensor &sinCache,
+                        const RotaryAttributes &attributes, function_ref<int64_t(int64_t, int64_t)> rowOf) {
   if (x.kind() == ElementKind::F64)
     return rotateAll<double>(x, cosCache, sinCache, attributes, rowOf);
   return rotateAll<float>(x, cosCache, sinCache, attributes, rowOf);
@@ -225,7 +230,8 @@ Result rotaryEmbedding(const Tensor &x, const Tensor &cosCache, const Tensor &si
 Result msRotaryEmbedding(const Tensor &x, const Tensor &positions, const Tensor &cosCache, const Tensor &sinCache,
                          const RotaryAttributes &attributes) {
   if (x.rank() < 3 || cosCache.rank() != 2)
-    return fail("expected an operand of rank 3 or 4 and caches [positions,angles], but got " + textOf(cosCache.shape()));
+    return fail("expected an operand of rank 3 or 4 and caches [positions,angles], but got " +
+                textOf(cosCache.shape()));
   int64_t sequence = x.rank() == 4 ? x.shape()[2] : x.shape()[1];
   auto ids = integersOf(positions);
   bool offset = ids.size() == 1 && positions.rank() == 1;

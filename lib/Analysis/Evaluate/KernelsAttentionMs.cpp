@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// com.microsoft attention: GroupQueryAttention, MultiHeadAttention and Attention, as ONNX Runtime's CPU kernels compute them.
+// com.microsoft attention: GroupQueryAttention, MultiHeadAttention and Attention, as ONNX Runtime's CPU kernels compute
+// them.
 #include "AttentionCore.h"
 
 using namespace llvm;
@@ -21,7 +22,8 @@ static Expected<GroupQueryPlan> planGroupQuery(const GroupQueryOperands &in, con
   const Tensor &query = *in.query;
   int64_t heads = attributes.heads, kvHeads = attributes.kvHeads;
   if (query.rank() != 3 || heads < 1 || kvHeads < 1 || heads % kvHeads)
-    return fail("expected a query [batch,sequence,features] and heads a multiple of key heads, but got " + textOf(query.shape()));
+    return fail("expected a query [batch,sequence,features] and heads a multiple of key heads, but got " +
+                textOf(query.shape()));
   plan.batch = query.shape()[0];
   plan.sequence = query.shape()[1];
   plan.packed = in.key == nullptr;
@@ -29,11 +31,15 @@ static Expected<GroupQueryPlan> planGroupQuery(const GroupQueryOperands &in, con
   if (query.shape()[2] % parts || (in.key == nullptr) != (in.value == nullptr))
     return fail("expected " + Twine(parts) + " heads in the query, but got " + textOf(query.shape()));
   plan.size = query.shape()[2] / parts;
-  if (in.key && (in.key->rank() != 3 || in.key->shape()[2] != kvHeads * plan.size || in.key->shape()[1] != plan.sequence))
-    return fail("expected keys [batch,sequence," + Twine(kvHeads * plan.size) + "], but got " + textOf(in.key->shape()));
+  if (in.key &&
+      (in.key->rank() != 3 || in.key->shape()[2] != kvHeads * plan.size || in.key->shape()[1] != plan.sequence))
+    return fail("expected keys [batch,sequence," + Twine(kvHeads * plan.size) + "], but got " +
+                textOf(in.key->shape()));
   if (in.pastKey) {
-    if (!in.pastValue || in.pastKey->rank() != 4 || in.pastKey->shape()[1] != kvHeads || in.pastKey->shape()[3] != plan.size)
-      return fail("expected a past [batch," + Twine(kvHeads) + ",past," + Twine(plan.size) + "], but got " + textOf(in.pastKey->shape()));
+    if (!in.pastValue || in.pastKey->rank() != 4 || in.pastKey->shape()[1] != kvHeads ||
+        in.pastKey->shape()[3] != plan.size)
+      return fail("expected a past [batch," + Twine(kvHeads) + ",past," + Twine(plan.size) + "], but got " +
+                  textOf(in.pastKey->shape()));
     plan.pastRows = in.pastKey->shape()[2];
   }
   auto last = integersOf(*in.seqlensK);
@@ -103,11 +109,13 @@ static Heads<float> presentOf(const GroupQueryPlan &plan, Operand past, const He
   return out;
 }
 
-static Expected<std::vector<float>> fullBias(Operand bias, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {
+static Expected<std::vector<float>> fullBias(Operand bias, int64_t batch, int64_t heads, int64_t queries,
+                                             int64_t keys) {
   if (!bias)
     return std::vector<float>();
   if (bias->rank() != 4 || bias->shape()[3] < keys)
-    return fail("expected a bias [batch,heads," + Twine(queries) + "," + Twine(keys) + "], but got " + textOf(bias->shape()));
+    return fail("expected a bias [batch,heads," + Twine(queries) + "," + Twine(keys) + "], but got " +
+                textOf(bias->shape()));
   Result spread = expand(*bias, {batch, heads, queries, bias->shape()[3]});
   if (!spread)
     return spread.takeError();
@@ -160,7 +168,8 @@ Results groupQueryAttention(const GroupQueryOperands &in, const GroupQueryAttrib
       bool hidden = j >= plan.totals[b] || (attributes.causal && j > position) ||
                     (attributes.localWindow >= 0 && j <= position - attributes.localWindow);
       if (attributes.softcap > 0)
-        scores[j] = static_cast<float>(attributes.softcap) * std::tanh(scores[j] / static_cast<float>(attributes.softcap));
+        scores[j] =
+            static_cast<float>(attributes.softcap) * std::tanh(scores[j] / static_cast<float>(attributes.softcap));
       if (!biasRows->empty() && j < biasKeys)
         scores[j] += (*biasRows)[((b * heads + h) * plan.sequence + i) * biasKeys + j];
       scores[j] = hidden ? none : scores[j];
@@ -179,8 +188,10 @@ Results groupQueryAttention(const GroupQueryOperands &in, const GroupQueryAttrib
   });
   ElementKind kind = in.query->kind();
   Tensors results{storeAs(kind, {plan.batch, plan.sequence, heads * size}, mergeHeads(out)),
-                  storeAs(kind, keys.shape(), std::move(keys.values)), storeAs(kind, values.shape(), std::move(values.values))};
-  results.push_back(shown.empty() ? Tensor() : storeAs(kind, {plan.batch, heads, plan.sequence, total}, std::move(shown)));
+                  storeAs(kind, keys.shape(), std::move(keys.values)),
+                  storeAs(kind, values.shape(), std::move(values.values))};
+  results.push_back(shown.empty() ? Tensor()
+                                  : storeAs(kind, {plan.batch, heads, plan.sequence, total}, std::move(shown)));
   return results;
 }
 
@@ -191,7 +202,9 @@ namespace {
 struct PaddingMask {
   std::vector<float> values;
   int64_t queries = 0, keys = 0;
-  float at(int64_t b, int64_t i, int64_t j) const { return values.empty() ? 0.0f : values[(b * queries + i) * keys + j]; }
+  float at(int64_t b, int64_t i, int64_t j) const {
+    return values.empty() ? 0.0f : values[(b * queries + i) * keys + j];
+  }
 };
 } // namespace
 
@@ -223,8 +236,9 @@ static Expected<PaddingMask> paddingMask(Operand mask, int64_t batch, int64_t qu
 }
 
 /// Attention with a padding mask, a bias and the causal rule, and the four results of MultiHeadAttention.
-static Expected<Heads<float>> attendMasked(const Heads<float> &q, const Heads<float> &k, const Heads<float> &v, Operand mask,
-                                           Operand bias, const MultiHeadAttributes &attributes, std::vector<float> *shown) {
+static Expected<Heads<float>> attendMasked(const Heads<float> &q, const Heads<float> &k, const Heads<float> &v,
+                                           Operand mask, Operand bias, const MultiHeadAttributes &attributes,
+                                           std::vector<float> *shown) {
   if (k.batch != q.batch || k.size != q.size || v.rows != k.rows || k.heads == 0 || q.heads % k.heads)
     return fail("expected operands that fit, but got query " + textOf(q.shape()) + " and key " + textOf(k.shape()));
   auto padding = paddingMask(mask, q.batch, q.rows, k.rows, static_cast<float>(attributes.maskFilterValue));
@@ -257,7 +271,8 @@ struct QueryKeyValue {
 };
 } // namespace
 
-static Expected<QueryKeyValue> projectedHeads(const Tensor &query, Operand key, Operand value, Operand bias, int64_t heads) {
+static Expected<QueryKeyValue> projectedHeads(const Tensor &query, Operand key, Operand value, Operand bias,
+                                              int64_t heads) {
   QueryKeyValue out;
   Numbers<float> first(query);
   std::vector<float> offsets;
@@ -277,11 +292,13 @@ static Expected<QueryKeyValue> projectedHeads(const Tensor &query, Operand key, 
   if (query.rank() != 3 || !key || heads < 1 || query.shape()[2] % heads)
     return fail("expected a query [batch,sequence,features], but got " + textOf(query.shape()));
   int64_t size = query.shape()[2] / heads;
-  out.q = splitHeads<float>(first.data(), query.shape()[0], query.shape()[1], query.shape()[2], heads, size, 0, size, offset(0));
+  out.q = splitHeads<float>(first.data(), query.shape()[0], query.shape()[1], query.shape()[2], heads, size, 0, size,
+                            offset(0));
   Numbers<float> second(*key);
   if (key->rank() == 5) { // [batch, keys, heads, 2, size]
     auto part = [&](int64_t which) {
-      return splitHeads<float>(second.data(), key->shape()[0], key->shape()[1], heads * 2 * size, heads, size, which * size, 2 * size);
+      return splitHeads<float>(second.data(), key->shape()[0], key->shape()[1], heads * 2 * size, heads, size,
+                               which * size, 2 * size);
     };
     out.k = part(0);
     out.v = part(1);
@@ -297,20 +314,23 @@ static Expected<QueryKeyValue> projectedHeads(const Tensor &query, Operand key, 
   int64_t valueSize = value->shape()[2] / heads;
   Numbers<float> third(*value);
   size_t width = static_cast<size_t>(heads * size);
-  out.k = splitHeads<float>(second.data(), key->shape()[0], key->shape()[1], key->shape()[2], heads, size, 0, size, offset(width));
-  out.v = splitHeads<float>(third.data(), value->shape()[0], value->shape()[1], value->shape()[2], heads, valueSize, 0, valueSize,
-                            offset(2 * width));
+  out.k = splitHeads<float>(second.data(), key->shape()[0], key->shape()[1], key->shape()[2], heads, size, 0, size,
+                            offset(width));
+  out.v = splitHeads<float>(third.data(), value->shape()[0], value->shape()[1], value->shape()[2], heads, valueSize, 0,
+                            valueSize, offset(2 * width));
   return out;
 }
 
-Results multiHeadAttention(const Tensor &query, Operand key, Operand value, Operand bias, Operand keyPaddingMask, Operand attentionBias,
-                           Operand pastKey, Operand pastValue, const MultiHeadAttributes &attributes) {
+Results multiHeadAttention(const Tensor &query, Operand key, Operand value, Operand bias, Operand keyPaddingMask,
+                           Operand attentionBias, Operand pastKey, Operand pastValue,
+                           const MultiHeadAttributes &attributes) {
   auto parts = projectedHeads(query, key, value, bias, attributes.heads);
   if (!parts)
     return parts.takeError();
   if (pastKey && pastValue) {
     if (pastKey->rank() != 4 || pastKey->shape()[3] != parts->k.size || pastKey->shape()[1] != parts->k.heads)
-      return fail("expected a past like the new keys " + textOf(parts->k.shape()) + ", but got " + textOf(pastKey->shape()));
+      return fail("expected a past like the new keys " + textOf(parts->k.shape()) + ", but got " +
+                  textOf(pastKey->shape()));
     parts->k = joinRows(headsOf<float>(*pastKey, 0), parts->k);
     parts->v = joinRows(headsOf<float>(*pastValue, 0), parts->v);
   }
@@ -322,14 +342,15 @@ Results multiHeadAttention(const Tensor &query, Operand key, Operand value, Oper
   ElementKind kind = query.kind();
   Shape shownShape({parts->q.batch, parts->q.heads, parts->q.rows, total});
   return Tensors{storeAs(kind, {out->batch, out->rows, out->heads * out->size}, mergeHeads(*out)),
-                 storeAs(kind, parts->k.shape(), std::move(parts->k.values)), storeAs(kind, parts->v.shape(), std::move(parts->v.values)),
+                 storeAs(kind, parts->k.shape(), std::move(parts->k.values)),
+                 storeAs(kind, parts->v.shape(), std::move(parts->v.values)),
                  storeAs(kind, shownShape, std::move(shown))};
 }
 
 //===--- Attention ------------------------------------------------------------------------------------------------===//
 
-Results msAttention(const Tensor &input, const Tensor &weights, Operand bias, Operand maskIndex, Operand past, Operand attentionBias,
-                    const MultiHeadAttributes &attributes) {
+Results msAttention(const Tensor &input, const Tensor &weights, Operand bias, Operand maskIndex, Operand past,
+                    Operand attentionBias, const MultiHeadAttributes &attributes) {
   if (attributes.doRotary)
     return fail("not implemented: do_rotary of com.microsoft.Attention");
   if (input.rank() != 3 || weights.rank() != 2 || attributes.heads < 1)
@@ -354,7 +375,8 @@ Results msAttention(const Tensor &input, const Tensor &weights, Operand bias, Op
   if (past) { // [2, batch, heads, past, size]
     if (past->rank() != 5 || past->shape()[0] != 2 || past->shape()[4] != k.size || k.size != v.size)
       return fail("expected a past [2,batch,heads,past," + Twine(k.size) + "], but got " + textOf(past->shape()));
-    Result keys = slice(*past, {0}, {1}, std::nullopt, std::nullopt), values = slice(*past, {1}, {2}, std::nullopt, std::nullopt);
+    Result keys = slice(*past, {0}, {1}, std::nullopt, std::nullopt),
+           values = slice(*past, {1}, {2}, std::nullopt, std::nullopt);
     if (!keys)
       return keys.takeError();
     if (!values)

@@ -16,7 +16,8 @@ struct ConvPlan {
 static Expected<ConvPlan> planConv(const Tensor &x, const Tensor &weight, const ConvAttributes &attributes) {
   int64_t spatial = x.rank() - 2;
   if (spatial < 1 || weight.rank() != x.rank())
-    return fail("expected operands of one rank of 3 or more, but got " + textOf(x.shape()) + " and " + textOf(weight.shape()));
+    return fail("expected operands of one rank of 3 or more, but got " + textOf(x.shape()) + " and " +
+                textOf(weight.shape()));
   ConvPlan plan;
   plan.batch = x.shape()[0];
   plan.channels = x.shape()[1];
@@ -41,7 +42,8 @@ static Expected<ConvPlan> planConv(const Tensor &x, const Tensor &weight, const 
     }
     int64_t out = (in + before + after - reach) / stride + 1;
     if (in + before + after < reach)
-      return fail("expected an input as long as the kernel, but got " + textOf(x.shape()) + " and " + textOf(weight.shape()));
+      return fail("expected an input as long as the kernel, but got " + textOf(x.shape()) + " and " +
+                  textOf(weight.shape()));
     plan.in.push_back(in);
     plan.kernel.push_back(kernel);
     plan.out.push_back(out);

@@ -40,7 +40,8 @@ Result gather(const Tensor &x, const Tensor &indices, int64_t axis) {
     for (int64_t o = 0; o < outer; ++o)
       for (int64_t index : which.all()) {
         if (row)
-          std::memcpy(to, in.bytes() + static_cast<size_t>(o * extent + (index < 0 ? index + extent : index)) * row, row);
+          std::memcpy(to, in.bytes() + static_cast<size_t>(o * extent + (index < 0 ? index + extent : index)) * row,
+                      row);
         to += row;
       }
     return out;
@@ -142,7 +143,8 @@ Result gatherND(const Tensor &x, const Tensor &indices, int64_t batchDims) {
   });
 }
 
-template <typename T> static T combine(Reduction reduction, T old, T update) {
+template <typename T>
+static T combine(Reduction reduction, T old, T update) {
   switch (reduction) {
   case Reduction::None:
     return update;
@@ -159,7 +161,8 @@ template <typename T> static T combine(Reduction reduction, T old, T update) {
 }
 
 /// Writes slices of `length` elements of `updates` to `positions` of a copy of `x`, in order.
-static Result scatterAt(const Tensor &x, const Tensor &updates, ArrayRef<int64_t> positions, int64_t length, Reduction reduction) {
+static Result scatterAt(const Tensor &x, const Tensor &updates, ArrayRef<int64_t> positions, int64_t length,
+                        Reduction reduction) {
   if (x.kind() != updates.kind())
     return fail("expected updates of type " + nameOf(x.kind()) + ", but got " + nameOf(updates.kind()));
   if (reduction == Reduction::None && bitWidth(x.kind()) >= 8) {
@@ -183,7 +186,8 @@ static Result scatterAt(const Tensor &x, const Tensor &updates, ArrayRef<int64_t
   });
 }
 
-Result scatterElements(const Tensor &x, const Tensor &indices, const Tensor &updates, int64_t axis, Reduction reduction) {
+Result scatterElements(const Tensor &x, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       Reduction reduction) {
   if (indices.shape() != updates.shape())
     return fail("expected updates of shape " + textOf(indices.shape()) + ", but got " + textOf(updates.shape()));
   Expected<std::vector<int64_t>> positions = elementPositions(x.shape(), indices, axis);

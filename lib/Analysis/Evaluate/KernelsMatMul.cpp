@@ -22,8 +22,8 @@ constexpr int64_t columnsPerBlock = 64, depthPerBlock = 64, rowsPerBlock = 4;
 }
 
 /// sums[r][j] = the product of `rows` rows of a and up to 64 columns of b over up to 64 steps of k, in f32.
-QUIRE_BY_CPU static void multiplyBlock(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda, const float *b,
-                                       int64_t ldb, float *sums) {
+QUIRE_BY_CPU static void multiplyBlock(int64_t rows, int64_t columns, int64_t depth, const float *a, int64_t lda,
+                                       const float *b, int64_t ldb, float *sums) {
   if (columns == columnsPerBlock && rows == rowsPerBlock) {
     for (int64_t half = 0; half < columnsPerBlock; half += 16) {
       float acc[rowsPerBlock][16] = {};
@@ -75,14 +75,16 @@ static void multiplyColumns(int64_t m, int64_t from, int64_t to, int64_t k, cons
   }
 }
 
-void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc) {
+void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+          int64_t ldc) {
   int64_t blocks = (n + columnsPerBlock - 1) / columnsPerBlock;
   parallelRanges(blocks, m * n * k, [&](int64_t begin, int64_t end) {
     multiplyColumns(m, begin * columnsPerBlock, std::min(n, end * columnsPerBlock), k, a, lda, b, ldb, c, ldc);
   });
 }
 
-void gemm(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c, int64_t ldc) {
+void gemm(int64_t m, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c,
+          int64_t ldc) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t p = 0; p < k; ++p) {
       double factor = a[i * lda + p];
@@ -138,7 +140,8 @@ static Expected<MatMulPlan> planMatMul(const Tensor &a, const Tensor &b) {
   return plan;
 }
 
-template <typename T> static std::vector<T> multiplyPlanned(const MatMulPlan &plan, const T *a, const T *b) {
+template <typename T>
+static std::vector<T> multiplyPlanned(const MatMulPlan &plan, const T *a, const T *b) {
   std::vector<T> out(static_cast<size_t>(countOf(plan.result)), T{});
   if (out.empty() || plan.k == 0)
     return out;
@@ -196,7 +199,8 @@ static Result moveBatch(const Tensor &x, bool trans) {
   return !moved || !trans ? std::move(moved) : swapLastTwo(*moved);
 }
 
-Result fusedMatMul(const Tensor &a, const Tensor &b, bool transA, bool transB, bool transBatchA, bool transBatchB, double alpha) {
+Result fusedMatMul(const Tensor &a, const Tensor &b, bool transA, bool transB, bool transBatchA, bool transBatchB,
+                   double alpha) {
   Result left = transBatchA ? moveBatch(a, transA) : transA ? swapLastTwo(a) : Result(a);
   if (!left)
     return left;
@@ -226,7 +230,8 @@ static Expected<std::vector<int64_t>> withoutZero(const Tensor &x, Operand zero,
   int64_t columns = x.extent(-1), rows = x.rank() > 1 ? x.extent(-2) : 1;
   int64_t count = static_cast<int64_t>(points.size());
   if (count != 1 && count != (perColumn ? columns : rows) && zero->rank() < 2)
-    return fail("expected one zero point, or one a " + Twine(perColumn ? "column" : "row") + ", but got " + Twine(count));
+    return fail("expected one zero point, or one a " + Twine(perColumn ? "column" : "row") + ", but got " +
+                Twine(count));
   int64_t perMatrix = zero->rank() < 2 ? 0 : perColumn ? columns : rows;
   for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) {
     int64_t within = perColumn ? i % columns : i / columns % rows;
@@ -251,7 +256,8 @@ Result matMulInteger(const Tensor &a, const Tensor &b, Operand aZero, Operand bZ
 //===--- Einsum ---------------------------------------------------------------------------------------------------===//
 
 namespace {
-/// One letter per axis; the ellipsis becomes letters of its own ('A' onwards are free since ONNX uses any letters: digits are used).
+/// One letter per axis; the ellipsis becomes letters of its own ('A' onwards are free since ONNX uses any letters:
+/// digits are used).
 struct EinsumTerms {
   SmallVector<std::string, 3> inputs;
   std::string output;
@@ -282,7 +288,8 @@ static Expected<EinsumTerms> parseEinsum(StringRef equation, Operands operands) 
       letters.replace(dots, 3, names);
     }
     if (static_cast<int64_t>(letters.size()) != operand->rank())
-      return fail("expected rank " + Twine(letters.size()) + " for '" + part + "', but got " + textOf(operand->shape()));
+      return fail("expected rank " + Twine(letters.size()) + " for '" + part + "', but got " +
+                  textOf(operand->shape()));
     terms.inputs.push_back(letters);
   }
   std::string hidden;
@@ -314,7 +321,8 @@ Result einsum(StringRef equation, Operands operands) {
     for (auto [letter, extent] : zip_equal(letters, operand->shape())) {
       int64_t &known = extents.try_emplace(letter, extent).first->second;
       if (known != extent && known != 1 && extent != 1)
-        return fail("expected one extent for '" + Twine(letter) + "', but got " + Twine(known) + " and " + Twine(extent));
+        return fail("expected one extent for '" + Twine(letter) + "', but got " + Twine(known) + " and " +
+                    Twine(extent));
       known = std::max(known, extent);
     }
   std::string order = terms->output;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Elementwise operators, comparisons, logic, selection and casts.
-#include "Kernels.h"
 #include "FloatFormats.h"
+#include "Kernels.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <type_traits>
@@ -12,7 +12,8 @@ namespace quire::eval {
 
 //===--- Unary ----------------------------------------------------------------------------------------------------===//
 
-template <typename T> static Tensor mapTo(ElementKind kind, const Tensor &x, function_ref<T(T)> function) {
+template <typename T>
+static Tensor mapTo(ElementKind kind, const Tensor &x, function_ref<T(T)> function) {
   Numbers<T> in(x);
   std::vector<T> out(in.size());
   for (size_t i = 0; i < out.size(); ++i)
@@ -20,19 +21,29 @@ template <typename T> static Tensor mapTo(ElementKind kind, const Tensor &x, fun
   return storeAs(kind, x.shape(), std::move(out));
 }
 
-template <typename T> static T softplusOf(T v) { return v > T(0) ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v)); }
-template <typename T> static T sigmoidOf(T v) {
+template <typename T>
+static T softplusOf(T v) {
+  return v > T(0) ? v + std::log1p(std::exp(-v)) : std::log1p(std::exp(v));
+}
+template <typename T>
+static T sigmoidOf(T v) {
   if (v >= T(0))
     return T(1) / (T(1) + std::exp(-v));
   T e = std::exp(v);
   return e / (T(1) + e);
 }
-template <typename T> static T geluTanhOf(T v) {
+template <typename T>
+static T geluTanhOf(T v) {
   return T(0.5) * v * (T(1) + std::tanh(T(0.7978845608028654) * (v + T(0.044715) * v * v * v)));
 }
-template <typename T> static T geluErfOf(T v) { return T(0.5) * v * (T(1) + std::erf(v * T(0.7071067811865476))); }
+template <typename T>
+static T geluErfOf(T v) {
+  return T(0.5) * v * (T(1) + std::erf(v * T(0.7071067811865476)));
+}
 
-template <typename T> static Tensor unaryFloat(UnaryKind kind, const Tensor &x, T alpha, T beta) {
+/// The elementary functions.
+template <typename T>
+static std::optional<Tensor> elementaryFloat(UnaryKind kind, const Tensor &x) {
   auto map = [&](function_ref<T(T)> function) { return mapTo<T>(x.kind(), x, function); };
   const T zero(0), one(1);
   switch (kind) {
@@ -82,6 +93,17 @@ template <typename T> static Tensor unaryFloat(UnaryKind kind, const Tensor &x, 
     return map([](T v) { return std::atanh(v); });
   case UnaryKind::Erf:
     return map([](T v) { return std::erf(v); });
+  default:
+    return std::nullopt;
+  }
+}
+
+/// The activations, some with parameters.
+template <typename T>
+static Tensor activationFloat(UnaryKind kind, const Tensor &x, T alpha, T beta) {
+  auto map = [&](function_ref<T(T)> function) { return mapTo<T>(x.kind(), x, function); };
+  const T zero(0), one(1);
+  switch (kind) {
   case UnaryKind::Sigmoid:
     return map(sigmoidOf<T>);
   case UnaryKind::Relu:
@@ -114,11 +136,13 @@ template <typename T> static Tensor unaryFloat(UnaryKind kind, const Tensor &x, 
     return map([=](T v) { return v < -alpha ? v + beta : v > alpha ? v - beta : zero; });
   case UnaryKind::Swish:
     return map([=](T v) { return v * sigmoidOf(alpha * v); });
+  default:
+    llvm_unreachable("every other kind is elementary");
   }
-  llvm_unreachable("every kind is handled");
 }
 
-template <typename T> static Result unaryInteger(UnaryKind kind, const Tensor &x, double alpha, double beta) {
+template <typename T>
+static Result unaryInteger(UnaryKind kind, const Tensor &x, double alpha, double beta) {
   auto map = [&](function_ref<T(T)> function) -> Result { return mapTo<T>(x.kind(), x, function); };
   switch (kind) {
   case UnaryKind::Abs:
@@ -141,10 +165,13 @@ template <typename T> static Result unaryInteger(UnaryKind kind, const Tensor &x
 Result unary(UnaryKind kind, const Tensor &x, double alpha, double beta) {
   return dispatchCompute(x.kind(), [&](auto type) -> Result {
     using T = decltype(type);
-    if constexpr (std::is_floating_point_v<T>)
-      return unaryFloat<T>(kind, x, static_cast<T>(alpha), static_cast<T>(beta));
-    else
+    if constexpr (std::is_floating_point_v<T>) {
+      if (std::optional<Tensor> elementary = elementaryFloat<T>(kind, x))
+        return *elementary;
+      return activationFloat<T>(kind, x, static_cast<T>(alpha), static_cast<T>(beta));
+    } else {
       return unaryInteger<T>(kind, x, alpha, beta);
+    }
   });
 }
 
@@ -193,7 +220,8 @@ static Tensor zip(ElementKind outKind, Ints shape, const Tensor &a, const Tensor
   return storeAs(outKind, shape, std::move(out));
 }
 
-template <typename T> static T integerPower(T base, T exponent) {
+template <typename T>
+static T integerPower(T base, T exponent) {
   if constexpr (std::is_signed_v<T>)
     if (exponent < 0)
       return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
@@ -205,7 +233,8 @@ template <typename T> static T integerPower(T base, T exponent) {
 }
 
 /// The remainder with the sign of the divisor (ONNX Mod with fmod = 0).
-template <typename T> static T floorMod(T l, T r) {
+template <typename T>
+static T floorMod(T l, T r) {
   if constexpr (std::is_floating_point_v<T>) {
     T m = std::fmod(l, r);
     return m != T(0) && (m < T(0)) != (r < T(0)) ? m + r : m;
@@ -219,7 +248,8 @@ template <typename T> static T floorMod(T l, T r) {
 }
 
 /// The four operators that models spend time in, with the loop specialised; nothing for the others.
-template <typename T> static std::optional<Tensor> plainArithmetic(BinaryKind kind, Ints shape, const Tensor &a, const Tensor &b) {
+template <typename T>
+static std::optional<Tensor> plainArithmetic(BinaryKind kind, Ints shape, const Tensor &a, const Tensor &b) {
   // Integers wrap: they are added as unsigned.
   using U = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   auto u = [](T v) { return static_cast<U>(v); };
@@ -235,9 +265,11 @@ template <typename T> static std::optional<Tensor> plainArithmetic(BinaryKind ki
   }
 }
 
-template <typename T> using Zipped = function_ref<Result(function_ref<T(T, T)>)>;
+template <typename T>
+using Zipped = function_ref<Result(function_ref<T(T, T)>)>;
 
-template <typename T> static Result arithmetic(BinaryKind kind, const Tensor &a, Zipped<T> zipped) {
+template <typename T>
+static Result arithmetic(BinaryKind kind, const Tensor &a, Zipped<T> zipped) {
   auto u = [](T v) { return static_cast<uint64_t>(v); };
   switch (kind) {
   case BinaryKind::Div:
@@ -285,7 +317,8 @@ template <typename T> static Result arithmetic(BinaryKind kind, const Tensor &a,
     case BinaryKind::ShiftLeft:
       return zipped([=](T l, T r) { return u(r) >= 64 ? T(0) : static_cast<T>(u(l) << u(r)); });
     case BinaryKind::ShiftRight:
-      return zipped([=](T l, T r) { return u(r) >= 64 ? (l < T(0) ? static_cast<T>(-1) : T(0)) : static_cast<T>(l >> r); });
+      return zipped(
+          [=](T l, T r) { return u(r) >= 64 ? (l < T(0) ? static_cast<T>(-1) : T(0)) : static_cast<T>(l >> r); });
     default:
       break;
     }
@@ -293,7 +326,8 @@ template <typename T> static Result arithmetic(BinaryKind kind, const Tensor &a,
   return fail("not implemented: this operator on elements of type " + nameOf(a.kind()));
 }
 
-template <typename T> static Result comparison(BinaryKind kind, Zipped<T> zipped) {
+template <typename T>
+static Result comparison(BinaryKind kind, Zipped<T> zipped) {
   auto truth = [](bool value) { return static_cast<T>(value ? 1 : 0); };
   switch (kind) {
   case BinaryKind::Equal:
@@ -372,7 +406,8 @@ Result mean(Operands operands) {
 
 //===--- Selection ------------------------------------------------------------------------------------------------===//
 
-template <typename T> static void select(const Tensor &condition, const Tensor &a, const Tensor &b, Tensor &out) {
+template <typename T>
+static void select(const Tensor &condition, const Tensor &a, const Tensor &b, Tensor &out) {
   BroadcastLoop loop(out.shape(), {condition.shape(), a.shape(), b.shape()});
   const auto *c = condition.bytes();
   const auto *l = reinterpret_cast<const T *>(a.bytes()), *r = reinterpret_cast<const T *>(b.bytes());

@@ -24,7 +24,8 @@ struct Expanded {
 };
 } // namespace
 
-static std::vector<Route> routeOf(const float *logits, const float *weights, int64_t experts, const MoEAttributes &attributes) {
+static std::vector<Route> routeOf(const float *logits, const float *weights, int64_t experts,
+                                  const MoEAttributes &attributes) {
   std::vector<float> scores(logits, logits + experts);
   if (!attributes.quantized) { // all experts share the softmax; QMoE takes it over the chosen ones
     float largest = *llvm::max_element(scores), sum = 0;
@@ -82,7 +83,8 @@ static float swiGluOf(float gate, float linear, const MoEAttributes &attributes)
   return gate / (1.0f + std::exp(-alpha * gate)) * (linear + beta);
 }
 
-static Expected<Expanded> expandProjection(const MoEProjection &projection, int64_t out, int64_t in, const MoEAttributes &attributes) {
+static Expected<Expanded> expandProjection(const MoEProjection &projection, int64_t out, int64_t in,
+                                           const MoEAttributes &attributes) {
   Expanded result;
   result.out = out;
   result.in = in;
@@ -91,12 +93,14 @@ static Expected<Expanded> expandProjection(const MoEProjection &projection, int6
   if (projection.bias) {
     Numbers<float> given(*projection.bias);
     if (static_cast<int64_t>(given.size()) != experts * out)
-      return fail("expected a bias [" + Twine(experts) + "," + Twine(out) + "], but got " + textOf(projection.bias->shape()));
+      return fail("expected a bias [" + Twine(experts) + "," + Twine(out) + "], but got " +
+                  textOf(projection.bias->shape()));
     result.bias.assign(given.all().begin(), given.all().end());
   }
   if (!attributes.quantized) {
     if (weights.rank() != 3 || weights.shape()[1] != out || weights.shape()[2] != in)
-      return fail("expected weights [experts," + Twine(out) + "," + Twine(in) + "], but got " + textOf(weights.shape()));
+      return fail("expected weights [experts," + Twine(out) + "," + Twine(in) + "], but got " +
+                  textOf(weights.shape()));
     Numbers<float> given(weights);
     result.weights.assign(given.all().begin(), given.all().end());
     return result;
@@ -134,8 +138,10 @@ Result mixtureOfExperts(const Tensor &x, const Tensor &routerLogits, const MoEPr
   int64_t perByte = attributes.quantized ? 8 / attributes.bits : 1;
   int64_t inner = fc2.weights->shape()[1] * fc2.weights->shape()[2] * perByte / std::max<int64_t>(hidden, 1);
   bool fused = attributes.activation == MoEAttributes::SwiGlu;
-  if (routerLogits.shape()[0] != tokens || routerLogits.shape()[1] != experts || attributes.k < 1 || attributes.k > experts)
-    return fail("expected logits [" + Twine(tokens) + "," + Twine(experts) + "], but got " + textOf(routerLogits.shape()));
+  if (routerLogits.shape()[0] != tokens || routerLogits.shape()[1] != experts || attributes.k < 1 ||
+      attributes.k > experts)
+    return fail("expected logits [" + Twine(tokens) + "," + Twine(experts) + "], but got " +
+                textOf(routerLogits.shape()));
   if (fused && attributes.swigluFusion != 1)
     return fail("not implemented: SwiGLU with swiglu_fusion other than 1");
   auto first = expandProjection(fc1, fused ? 2 * inner : inner, hidden, attributes);
@@ -154,10 +160,13 @@ Result mixtureOfExperts(const Tensor &x, const Tensor &routerLogits, const MoEPr
   Numbers<float> rows(x), logits(routerLogits), given(routerWeights ? *routerWeights : routerLogits);
   std::vector<float> out(static_cast<size_t>(tokens * hidden), 0.0f);
   for (int64_t t = 0; t < tokens; ++t)
-    for (Route route : routeOf(logits.data() + t * experts, routerWeights ? given.data() + t * experts : nullptr, experts, attributes)) {
-      std::vector<float> raised = project(*first, route.expert, rows.data() + t * hidden), middle(static_cast<size_t>(inner));
+    for (Route route : routeOf(logits.data() + t * experts, routerWeights ? given.data() + t * experts : nullptr,
+                               experts, attributes)) {
+      std::vector<float> raised = project(*first, route.expert, rows.data() + t * hidden),
+                         middle(static_cast<size_t>(inner));
       for (int64_t i = 0; i < inner; ++i)
-        middle[i] = fused ? swiGluOf(raised[2 * i], raised[2 * i + 1], attributes) : activate(attributes.activation, raised[i]);
+        middle[i] =
+            fused ? swiGluOf(raised[2 * i], raised[2 * i + 1], attributes) : activate(attributes.activation, raised[i]);
       if (fc3.weights) {
         std::vector<float> gate = project(third, route.expert, rows.data() + t * hidden);
         for (int64_t i = 0; i < inner; ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Normalisations and the fused forms of them that ONNX Runtime's optimizer writes. Sums run in double.
-#include "Kernels.h"
 #include "FloatFormats.h"
+#include "Kernels.h"
 #include <cmath>
 
 using namespace llvm;
@@ -14,7 +14,8 @@ struct RowMoments {
 };
 } // namespace
 
-template <typename T> static RowMoments momentsOf(const T *row, int64_t n, double epsilon, bool centered) {
+template <typename T>
+static RowMoments momentsOf(const T *row, int64_t n, double epsilon, bool centered) {
   double sum = 0, squares = 0;
   if (centered)
     for (int64_t i = 0; i < n; ++i)
@@ -29,12 +30,12 @@ template <typename T> static RowMoments momentsOf(const T *row, int64_t n, doubl
 
 /// Y, mean and inverse deviation of rows of `n`; scale and bias broadcast over the rows when they are shorter.
 template <typename T>
-static Tensors normalizeRows(const Tensor &x, const Tensor &scale, Operand bias, int64_t axis, double epsilon, bool centered) {
+static Tensors normalizeRows(const Tensor &x, const Tensor &scale, Operand bias, int64_t axis, double epsilon,
+                             bool centered) {
   Numbers<T> in(x), factors(scale), offsets(bias ? *bias : Tensor::zeros(scale.kind(), {0}));
   int64_t n = countOf(x.shape().drop_front(axis)), rows = countOf(x.shape().take_front(axis));
   std::vector<T> out(in.size()), means(static_cast<size_t>(rows)), inverses(static_cast<size_t>(rows));
   // Scale and bias may have any shape that broadcasts to x.
-  Shape strides = stridesOf(scale.shape());
   Expected<Tensor> full = factors.size() == static_cast<size_t>(n) ? scale : expand(scale, x.shape());
   Numbers<T> spread(cantFail(std::move(full)));
   bool perElement = spread.size() != static_cast<size_t>(n);
@@ -42,7 +43,6 @@ static Tensors normalizeRows(const Tensor &x, const Tensor &scale, Operand bias,
     const T *from = in.data() + row * n;
     RowMoments moments = momentsOf(from, n, epsilon, centered);
     for (int64_t i = 0; i < n; ++i) {
-      // The first stage rounds to the element type before the scale, as the specification's function does.
       double normal = (static_cast<double>(from[i]) - moments.mean) * moments.inverse;
       double value = normal * static_cast<double>(spread[perElement ? row * n + i : i]);
       if (bias)
@@ -60,7 +60,8 @@ static Tensors normalizeRows(const Tensor &x, const Tensor &scale, Operand bias,
           storeAs(stash, reduced, std::move(inverses))};
 }
 
-static Results normalize(const Tensor &x, const Tensor &scale, Operand bias, int64_t axis, double epsilon, bool centered) {
+static Results normalize(const Tensor &x, const Tensor &scale, Operand bias, int64_t axis, double epsilon,
+                         bool centered) {
   Expected<int64_t> normal = normalAxis(axis, x.rank());
   if (!normal)
     return normal.takeError();
@@ -144,24 +145,24 @@ Results embedLayerNormalization(const Tensor &ids, Operand segments, const Tenso
   Results normal = normalize(*sum, gamma, &beta, -1, epsilon, true);
   if (!normal)
     return normal;
-  // The mask index is the number of leading ones of each row.
-  std::vector<int32_t> lengths(static_cast<size_t>(ids.shape()[0]), mask ? 0 : static_cast<int32_t>(ids.shape()[1]));
+  // The mask index is the number of leading ones of each row, zero without a mask.
+  std::vector<int32_t> lengths(static_cast<size_t>(ids.shape()[0]), 0);
   if (mask) {
     Numbers<int64_t> bits(*mask);
     for (size_t row = 0; row < lengths.size(); ++row)
       while (lengths[row] < ids.shape()[1] && bits[static_cast<int64_t>(row) * ids.shape()[1] + lengths[row]] == 1)
         ++lengths[row];
   }
-  if (!mask)
-    std::fill(lengths.begin(), lengths.end(), 0);
   return Tensors{(*normal)[0], Tensor::adopt(ElementKind::I32, {ids.shape()[0]}, std::move(lengths)), *sum};
 }
 
 /// Scale and bias of each channel (axis 1) applied to normalised groups of channels.
-static Result normalizeGroups(const Tensor &x, const Tensor &scale, const Tensor &bias, int64_t groups, double epsilon) {
-  if (x.rank() < 2 || groups < 1 || x.shape()[1] % groups || scale.count() != x.shape()[1] || bias.count() != x.shape()[1])
-    return fail("expected [N,C,...] with C a multiple of " + Twine(groups) + " and a scale and bias a channel, but got " +
-                textOf(x.shape()));
+static Result normalizeGroups(const Tensor &x, const Tensor &scale, const Tensor &bias, int64_t groups,
+                              double epsilon) {
+  if (x.rank() < 2 || groups < 1 || x.shape()[1] % groups || scale.count() != x.shape()[1] ||
+      bias.count() != x.shape()[1])
+    return fail("expected [N,C,...] with C a multiple of " + Twine(groups) +
+                " and a scale and bias a channel, but got " + textOf(x.shape()));
   int64_t channels = x.shape()[1], inner = countOf(x.shape().drop_front(2)), perGroup = channels / groups * inner;
   auto run = [&](auto type) -> Result {
     using T = decltype(type);
@@ -171,7 +172,8 @@ static Result normalizeGroups(const Tensor &x, const Tensor &scale, const Tensor
       RowMoments moments = momentsOf(in.data() + start, perGroup, epsilon, true);
       for (int64_t i = start; i < start + perGroup; ++i) {
         int64_t channel = i / inner % channels;
-        out[i] = static_cast<T>((static_cast<double>(in[i]) - moments.mean) * moments.inverse * static_cast<double>(factors[channel]) +
+        out[i] = static_cast<T>((static_cast<double>(in[i]) - moments.mean) * moments.inverse *
+                                    static_cast<double>(factors[channel]) +
                                 static_cast<double>(offsets[channel]));
       }
     }
@@ -188,8 +190,8 @@ Result instanceNormalization(const Tensor &x, const Tensor &scale, const Tensor 
   return normalizeGroups(x, scale, bias, x.rank() > 1 ? x.shape()[1] : 1, epsilon);
 }
 
-Result batchNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &mean, const Tensor &variance,
-                          double epsilon) {
+Result batchNormalization(const Tensor &x, const Tensor &scale, const Tensor &bias, const Tensor &mean,
+                          const Tensor &variance, double epsilon) {
   if (x.rank() < 2 || scale.count() != x.shape()[1] || mean.count() != x.shape()[1])
     return fail("expected [N,C,...] and one statistic a channel, but got " + textOf(x.shape()));
   int64_t channels = x.shape()[1], inner = countOf(x.shape().drop_front(2));

@@ -66,8 +66,8 @@ static std::pair<double, double> limitsOf(ElementKind kind) {
   return {-std::ldexp(1.0, static_cast<int>(bits) - 1), std::ldexp(1.0, static_cast<int>(bits) - 1) - 1};
 }
 
-Result quantizeLinear(const Tensor &x, const Tensor &scale, Operand zero, int64_t axis, int64_t blockSize, ElementKind outputKind,
-                      bool saturate) {
+Result quantizeLinear(const Tensor &x, const Tensor &scale, Operand zero, int64_t axis, int64_t blockSize,
+                      ElementKind outputKind, bool saturate) {
   Expected<ScaleMap> map = scaleMap(x, scale, zero, axis, blockSize);
   if (!map)
     return map.takeError();
@@ -96,7 +96,8 @@ Results dynamicQuantizeLinear(const Tensor &x) {
   float zero = std::nearbyint(std::clamp(-low / divisor, 0.0f, 255.0f));
   std::vector<uint8_t> out(in.size());
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(in[static_cast<int64_t>(i)] / divisor) + zero, 0.0f, 255.0f));
+    out[i] =
+        static_cast<uint8_t>(std::clamp(std::nearbyint(in[static_cast<int64_t>(i)] / divisor) + zero, 0.0f, 255.0f));
   return Tensors{Tensor::adopt(ElementKind::U8, x.shape(), std::move(out)), scalarTensor(ElementKind::F32, scale),
                  scalarTensor(ElementKind::U8, zero)};
 }
@@ -110,7 +111,8 @@ static unsigned packedAt(const uint8_t *row, int64_t index, int64_t bits) {
 }
 
 /// One zero point a block of one row; the default is the middle of the range.
-static Expected<std::vector<float>> blockZeros(Operand zeros, int64_t rows, int64_t blocks, int64_t bits, ElementKind packedKind) {
+static Expected<std::vector<float>> blockZeros(Operand zeros, int64_t rows, int64_t blocks, int64_t bits,
+                                               ElementKind packedKind) {
   std::vector<float> out(static_cast<size_t>(rows * blocks), static_cast<float>(1 << (bits - 1)));
   if (!zeros)
     return out;
@@ -152,13 +154,14 @@ Expected<std::vector<float>> dequantizeNBits(const Tensor &b, const Tensor &scal
   for (int64_t r = 0; r < n; ++r)
     for (int64_t c = 0; c < k; ++c) {
       int64_t which = r * blocks + (groups.empty() ? c / block : groups[c]);
-      out[r * k + c] = (static_cast<float>(packedAt(bytes + r * rowBytes, c, bits)) - (*points)[which]) * factors[which];
+      out[r * k + c] =
+          (static_cast<float>(packedAt(bytes + r * rowBytes, c, bits)) - (*points)[which]) * factors[which];
     }
   return out;
 }
 
-Result matMulNBits(const Tensor &a, const Tensor &b, const Tensor &scales, Operand zeros, Operand groupIndex, Operand bias,
-                   const NBitsAttributes &attributes) {
+Result matMulNBits(const Tensor &a, const Tensor &b, const Tensor &scales, Operand zeros, Operand groupIndex,
+                   Operand bias, const NBitsAttributes &attributes) {
   if (a.rank() < 1 || a.extent(-1) != attributes.k)
     return fail("expected an operand of " + Twine(attributes.k) + " columns, but got " + textOf(a.shape()));
   Expected<std::vector<float>> weights = dequantizeNBits(b, scales, zeros, groupIndex, attributes);

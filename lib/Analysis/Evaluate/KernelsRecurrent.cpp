@@ -7,7 +7,8 @@ using namespace llvm;
 namespace quire::eval {
 
 namespace {
-/// decay [batch, tokens, heads or heads*size] or beta [batch, tokens, heads or 1], read per head, token and key feature.
+/// decay [batch, tokens, heads or heads*size] or beta [batch, tokens, heads or 1], read per head, token and key
+/// feature.
 struct TokenFactors {
   std::vector<float> values;
   int64_t tokens = 0, row = 0, perHead = 0;
@@ -34,17 +35,18 @@ static Error checkFactors(Operand x, bool wanted, int64_t batch, int64_t tokens,
   return Error::success();
 }
 
-Results linearAttention(const Tensor &query, const Tensor &key, const Tensor &value, Operand pastState, Operand decay, Operand beta,
-                        int64_t qHeads, int64_t kvHeads, double scale, UpdateRule rule) {
+Results linearAttention(const Tensor &query, const Tensor &key, const Tensor &value, Operand pastState, Operand decay,
+                        Operand beta, int64_t qHeads, int64_t kvHeads, double scale, UpdateRule rule) {
   bool gated = rule == UpdateRule::Gated || rule == UpdateRule::GatedDelta;
   bool delta = rule == UpdateRule::Delta || rule == UpdateRule::GatedDelta;
-  if (query.rank() != 3 || key.rank() != 3 || value.rank() != 3 || qHeads < 1 || kvHeads < 1 || query.shape()[2] % qHeads ||
-      value.shape()[2] % kvHeads)
-    return fail("expected operands [batch,tokens,features], but got " + textOf(query.shape()) + ", " + textOf(key.shape()) + " and " +
-                textOf(value.shape()));
+  if (query.rank() != 3 || key.rank() != 3 || value.rank() != 3 || qHeads < 1 || kvHeads < 1 ||
+      query.shape()[2] % qHeads || value.shape()[2] % kvHeads)
+    return fail("expected operands [batch,tokens,features], but got " + textOf(query.shape()) + ", " +
+                textOf(key.shape()) + " and " + textOf(value.shape()));
   int64_t size = query.shape()[2] / qHeads, keyHeads = key.shape()[2] / size;
   if (keyHeads < 1 || key.shape()[2] % size || kvHeads % keyHeads || (qHeads % kvHeads && kvHeads % qHeads))
-    return fail("expected heads that divide each other, but got " + Twine(qHeads) + ", " + Twine(keyHeads) + " and " + Twine(kvHeads));
+    return fail("expected heads that divide each other, but got " + Twine(qHeads) + ", " + Twine(keyHeads) + " and " +
+                Twine(kvHeads));
   Heads<float> q = headsOf<float>(query, qHeads), k = headsOf<float>(key, keyHeads), v = headsOf<float>(value, kvHeads);
   if (Error error = checkFactors(decay, gated, q.batch, q.rows, "decay"))
     return error;
@@ -102,8 +104,8 @@ Results linearAttention(const Tensor &query, const Tensor &key, const Tensor &va
 
 Results causalConvWithState(const Tensor &x, const Tensor &weight, Operand bias, Operand pastState, bool silu) {
   if (x.rank() != 3 || weight.rank() != 3 || weight.shape()[0] != x.shape()[1] || weight.shape()[1] != 1)
-    return fail("expected an input [batch,channels,length] and a weight [channels,1,k], but got " + textOf(x.shape()) + " and " +
-                textOf(weight.shape()));
+    return fail("expected an input [batch,channels,length] and a weight [channels,1,k], but got " + textOf(x.shape()) +
+                " and " + textOf(weight.shape()));
   int64_t batch = x.shape()[0], channels = x.shape()[1], length = x.shape()[2], taps = weight.shape()[2];
   Shape stateShape({batch, channels, taps - 1});
   if (pastState && pastState->shape() != Ints(stateShape))

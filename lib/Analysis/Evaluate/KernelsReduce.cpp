@@ -40,13 +40,17 @@ template <typename T>
 using Accumulator = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
 template <typename T>
-static std::vector<Accumulator<T>> reduceValues(ReduceKind kind, const Numbers<T> &in, ArrayRef<int64_t> slots, int64_t outCount) {
+static std::vector<Accumulator<T>> reduceValues(ReduceKind kind, const Numbers<T> &in, ArrayRef<int64_t> slots,
+                                                int64_t outCount) {
   using A = Accumulator<T>;
   auto lowest = std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
   auto highest = std::is_floating_point_v<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
   if constexpr (std::is_integral_v<A>)
     lowest = std::numeric_limits<A>::lowest(), highest = std::numeric_limits<A>::max();
-  A start = kind == ReduceKind::Prod ? A(1) : kind == ReduceKind::Max ? lowest : kind == ReduceKind::Min ? highest : A(0);
+  A start = kind == ReduceKind::Prod  ? A(1)
+            : kind == ReduceKind::Max ? lowest
+            : kind == ReduceKind::Min ? highest
+                                      : A(0);
   std::vector<A> out(static_cast<size_t>(outCount), start);
   auto each = [&](auto step) {
     for (size_t i = 0; i < in.size(); ++i)
@@ -245,7 +249,8 @@ Results topK(const Tensor &x, int64_t k, int64_t axis, bool largest) {
   return Tensors{values, Tensor::adopt(ElementKind::I64, shape, std::move(indices))};
 }
 
-template <typename T> static void softmaxRow(SoftmaxKind kind, const T *in, T *out, int64_t n, int64_t step) {
+template <typename T>
+static void softmaxRow(SoftmaxKind kind, const T *in, T *out, int64_t n, int64_t step) {
   int64_t best = 0;
   for (int64_t i = 1; i < n; ++i)
     if (in[i * step] > in[best * step])

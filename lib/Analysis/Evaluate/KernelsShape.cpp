@@ -141,12 +141,12 @@ Result concat(Operands operands, int64_t axis) {
   shape[*normal] = 0;
   for (Operand operand : operands) {
     if (operand->kind() != first.kind() || operand->rank() != first.rank())
-      return fail("expected operands of one type, but got " + nameOf(operand->kind()) + textOf(operand->shape()) + " and " +
-                  nameOf(first.kind()) + textOf(first.shape()));
+      return fail("expected operands of one type, but got " + nameOf(operand->kind()) + textOf(operand->shape()) +
+                  " and " + nameOf(first.kind()) + textOf(first.shape()));
     for (int64_t other = 0; other < first.rank(); ++other)
       if (other != *normal && operand->shape()[other] != first.shape()[other])
-        return fail("expected shapes that agree beside axis " + Twine(*normal) + ", but got " + textOf(first.shape()) + " and " +
-                    textOf(operand->shape()));
+        return fail("expected shapes that agree beside axis " + Twine(*normal) + ", but got " + textOf(first.shape()) +
+                    " and " + textOf(operand->shape()));
     shape[*normal] += operand->shape()[*normal];
   }
   if (bitWidth(first.kind()) < 8)
@@ -168,7 +168,8 @@ Result concat(Operands operands, int64_t axis) {
 Result slice(const Tensor &x, Ints starts, Ints ends, std::optional<Ints> axes, std::optional<Ints> steps) {
   Shape shape(x.shape()), strides = stridesOf(x.shape());
   int64_t offset = 0;
-  if (starts.size() != ends.size() || (axes && axes->size() != starts.size()) || (steps && steps->size() != starts.size()))
+  if (starts.size() != ends.size() || (axes && axes->size() != starts.size()) ||
+      (steps && steps->size() != starts.size()))
     return fail("expected starts, ends, axes and steps of one length");
   for (size_t i = 0; i < starts.size(); ++i) {
     Expected<int64_t> axis = normalAxis(axes ? (*axes)[i] : static_cast<int64_t>(i), x.rank());
@@ -290,10 +291,12 @@ Result constantOfShape(Ints shape, const Tensor &value) {
   return expand(value.withShape({}), shape);
 }
 
-template <typename T> static Result rangeOf(ElementKind kind, T start, T limit, T delta) {
+template <typename T>
+static Result rangeOf(ElementKind kind, T start, T limit, T delta) {
   int64_t count;
   if constexpr (std::is_floating_point_v<T>)
-    count = static_cast<int64_t>(std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta)));
+    count = static_cast<int64_t>(
+        std::ceil((static_cast<double>(limit) - static_cast<double>(start)) / static_cast<double>(delta)));
   else
     count = delta > 0 ? (limit - start + delta - 1) / delta : (limit - start + delta + 1) / delta;
   std::vector<T> out(static_cast<size_t>(std::max<int64_t>(count, 0)));
@@ -388,7 +391,8 @@ Result reverseSequence(const Tensor &x, Ints lengths, int64_t batchAxis, int64_t
     for (int64_t b = 0; b < in.shape()[batchAxis]; ++b)
       for (int64_t t = 0; t < in.shape()[timeAxis]; ++t) {
         int64_t from = t < lengths[b] ? lengths[b] - 1 - t : t;
-        std::memcpy(out.writableBytes() + (b * strideB + t * strideT) * row, in.bytes() + (b * strideB + from * strideT) * row, row);
+        std::memcpy(out.writableBytes() + (b * strideB + t * strideT) * row,
+                    in.bytes() + (b * strideB + from * strideT) * row, row);
       }
     return out;
   });

@@ -109,7 +109,8 @@ void BroadcastLoop::run(function_ref<void(int64_t, const int64_t *, int64_t)> bo
   }
 }
 
-template <typename T> static void copyRows(const T *in, T *out, Ints shape, Ints strides) {
+template <typename T>
+static void copyRows(const T *in, T *out, Ints shape, Ints strides) {
   if (shape.empty()) {
     *out = *in;
     return;
@@ -142,7 +143,8 @@ Tensor stridedCopy(const Tensor &input, Ints shape, Ints strides, int64_t offset
     return result;
   auto copy = [&](auto type) {
     using T = decltype(type);
-    copyRows<T>(reinterpret_cast<const T *>(input.bytes()) + offset, reinterpret_cast<T *>(result.writableBytes()), shape, strides);
+    copyRows<T>(reinterpret_cast<const T *>(input.bytes()) + offset, reinterpret_cast<T *>(result.writableBytes()),
+                shape, strides);
   };
   switch (bitWidth(input.kind())) {
   case 8:
@@ -173,7 +175,8 @@ Result onWholeBytes(const Tensor &input, function_ref<Result(const Tensor &)> mo
 
 void parallelRanges(int64_t count, int64_t work, function_ref<void(int64_t, int64_t)> body) {
   constexpr int64_t worthAThread = 1 << 21;
-  int64_t threads = std::min<int64_t>({static_cast<int64_t>(std::thread::hardware_concurrency()), count, work / worthAThread, 8});
+  int64_t threads =
+      std::min<int64_t>({static_cast<int64_t>(std::thread::hardware_concurrency()), count, work / worthAThread, 8});
   if (threads < 2)
     return body(0, count);
   std::vector<std::thread> others;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How kernels are bound to operations: a function `rule(Op, Operands)` an operation, found by the type of its first argument.
+// How kernels are bound to operations: a function `rule(Op, Operands)` an operation, found by the type of its first
+// argument.
 #ifndef QUIRE_LIB_ANALYSIS_EVALUATE_RULES_H
 #define QUIRE_LIB_ANALYSIS_EVALUATE_RULES_H
 
@@ -22,27 +23,38 @@ inline llvm::Error deliver(Results values, llvm::SmallVectorImpl<Tensor> &result
 }
 
 /// Binds the overload `rule(Op, Operands)` of namespace quire::onnx.
-template <typename Op> struct RuleModel : EvaluateOpInterface::ExternalModel<RuleModel<Op>, Op> {
-  llvm::Error evaluate(mlir::Operation *op, Operands operands, EvaluateContext &, llvm::SmallVectorImpl<Tensor> &results) const {
+template <typename Op>
+struct RuleModel : EvaluateOpInterface::ExternalModel<RuleModel<Op>, Op> {
+  llvm::Error evaluate(mlir::Operation *op, Operands operands, EvaluateContext &,
+                       llvm::SmallVectorImpl<Tensor> &results) const {
     return deliver(rule(llvm::cast<Op>(op), operands), results);
   }
 };
-template <typename Op, UnaryKind kind> struct UnaryModel : EvaluateOpInterface::ExternalModel<UnaryModel<Op, kind>, Op> {
-  llvm::Error evaluate(mlir::Operation *, Operands operands, EvaluateContext &, llvm::SmallVectorImpl<Tensor> &results) const {
+template <typename Op, UnaryKind kind>
+struct UnaryModel : EvaluateOpInterface::ExternalModel<UnaryModel<Op, kind>, Op> {
+  llvm::Error evaluate(mlir::Operation *, Operands operands, EvaluateContext &,
+                       llvm::SmallVectorImpl<Tensor> &results) const {
     return deliver(unary(kind, *operands[0]), results);
   }
 };
-template <typename Op, BinaryKind kind> struct BinaryModel : EvaluateOpInterface::ExternalModel<BinaryModel<Op, kind>, Op> {
-  llvm::Error evaluate(mlir::Operation *, Operands operands, EvaluateContext &, llvm::SmallVectorImpl<Tensor> &results) const {
+template <typename Op, BinaryKind kind>
+struct BinaryModel : EvaluateOpInterface::ExternalModel<BinaryModel<Op, kind>, Op> {
+  llvm::Error evaluate(mlir::Operation *, Operands operands, EvaluateContext &,
+                       llvm::SmallVectorImpl<Tensor> &results) const {
     return deliver(binary(kind, *operands[0], *operands[1]), results);
   }
 };
 
-template <typename... Ops> void attachRules(mlir::MLIRContext &context) { (Ops::template attachInterface<RuleModel<Ops>>(context), ...); }
-template <UnaryKind kind, typename Op> void attachUnary(mlir::MLIRContext &context) {
+template <typename... Ops>
+void attachRules(mlir::MLIRContext &context) {
+  (Ops::template attachInterface<RuleModel<Ops>>(context), ...);
+}
+template <UnaryKind kind, typename Op>
+void attachUnary(mlir::MLIRContext &context) {
   Op::template attachInterface<UnaryModel<Op, kind>>(context);
 }
-template <BinaryKind kind, typename Op> void attachBinary(mlir::MLIRContext &context) {
+template <BinaryKind kind, typename Op>
+void attachBinary(mlir::MLIRContext &context) {
   Op::template attachInterface<BinaryModel<Op, kind>>(context);
 }
 
@@ -64,7 +76,8 @@ inline std::optional<Ints> optionalInts(Operand operand, llvm::SmallVector<int64
 inline llvm::SmallVector<int64_t, 3> listOf(std::optional<Ints> values) {
   return values ? llvm::SmallVector<int64_t, 3>(values->begin(), values->end()) : llvm::SmallVector<int64_t, 3>();
 }
-template <typename T> std::optional<double> asDouble(std::optional<T> value) {
+template <typename T>
+std::optional<double> asDouble(std::optional<T> value) {
   return value ? std::optional<double>(static_cast<double>(*value)) : std::nullopt;
 }
 inline std::optional<double> asDouble(std::optional<llvm::APFloat> value) {

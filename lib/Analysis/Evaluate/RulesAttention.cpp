@@ -34,7 +34,8 @@ static Result rule(RotaryEmbeddingOp op, Operands in) {
   return rotaryEmbedding(*in[0], *in[1], *in[2], in[3], attributes);
 }
 static Result rule(MSRotaryEmbeddingOp op, Operands in) {
-  RotaryAttributes attributes{op.getInterleaved().value_or(0) != 0, op.getNumHeads().value_or(0), op.getRotaryEmbeddingDim()};
+  RotaryAttributes attributes{op.getInterleaved().value_or(0) != 0, op.getNumHeads().value_or(0),
+                              op.getRotaryEmbeddingDim()};
   if (asDouble(op.getScale()).value_or(1.0) != 1.0)
     return fail("not implemented: a scale other than 1");
   if (op.getIsPackedBatching().value_or(0))
@@ -105,11 +106,13 @@ static llvm::Expected<UpdateRule> updateRuleOf(llvm::StringRef name) {
     return fail("expected an update rule of linear, gated, delta or gated_delta, but got " + name);
   return *found;
 }
-template <typename Op> static Results linearRule(Op op, Operands in) {
+template <typename Op>
+static Results linearRule(Op op, Operands in) {
   llvm::Expected<UpdateRule> update = updateRuleOf(op.getUpdateRule());
   if (!update)
     return update.takeError();
-  return linearAttention(*in[0], *in[1], *in[2], in[3], in[4], in[5], op.getQNumHeads(), op.getKvNumHeads(), op.getScale(), *update);
+  return linearAttention(*in[0], *in[1], *in[2], in[3], in[4], in[5], op.getQNumHeads(), op.getKvNumHeads(),
+                         op.getScale(), *update);
 }
 static Results rule(LinearAttentionOp op, Operands in) { return linearRule(op, in); }
 static Results rule(MSLinearAttentionOp op, Operands in) {
@@ -128,8 +131,9 @@ static Results rule(CausalConvWithStateOp op, Operands in) {
   return silu ? causalConvWithState(*in[0], *in[1], in[2], in[3], *silu) : Results(silu.takeError());
 }
 static Results rule(MSCausalConvWithStateOp op, Operands in) {
-  if (op.getChannelsLast() || op.getDilation() != 1 || op.getNdim() != 1 || op.getInputChannels() || op.getInputChannelOffset() ||
-      op.getStateLength() || op.getStateUpdateCapacity() || op.getStateWindow() || op.getStateChannelsLast() > 0)
+  if (op.getChannelsLast() || op.getDilation() != 1 || op.getNdim() != 1 || op.getInputChannels() ||
+      op.getInputChannelOffset() || op.getStateLength() || op.getStateUpdateCapacity() || op.getStateWindow() ||
+      op.getStateChannelsLast() > 0)
     return fail("not implemented: other layouts than [batch,channels,length]");
   llvm::Expected<bool> silu = isSilu(op.getActivation());
   if (!silu)
@@ -146,8 +150,9 @@ namespace quire::eval {
 using namespace quire::onnx;
 
 void attachAttentionRules(MLIRContext &context) {
-  attachRules<AttentionOp, RotaryEmbeddingOp, MSRotaryEmbeddingOp, MSGroupQueryAttentionOp, MSMultiHeadAttentionOp, MSAttentionOp,
-              LinearAttentionOp, MSLinearAttentionOp, CausalConvWithStateOp, MSCausalConvWithStateOp>(context);
+  attachRules<AttentionOp, RotaryEmbeddingOp, MSRotaryEmbeddingOp, MSGroupQueryAttentionOp, MSMultiHeadAttentionOp,
+              MSAttentionOp, LinearAttentionOp, MSLinearAttentionOp, CausalConvWithStateOp, MSCausalConvWithStateOp>(
+      context);
 }
 
 } // namespace quire::eval

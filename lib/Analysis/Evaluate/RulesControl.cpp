@@ -29,8 +29,9 @@ Result tensorOf(ElementsAttr attribute) {
   std::vector<uint8_t> bytes(static_cast<size_t>(bits < 8 ? count : count * bits / 8));
   size_t width = bits < 8 ? 1 : bits / 8;
   auto put = [&, at = size_t(0)](const APInt &value) mutable {
-    uint64_t word = bits < 8 && computeClass(*kind) == ComputeClass::Signed ? static_cast<uint64_t>(value.getSExtValue())
-                                                                             : value.getZExtValue();
+    uint64_t word = bits < 8 && computeClass(*kind) == ComputeClass::Signed
+                        ? static_cast<uint64_t>(value.getSExtValue())
+                        : value.getZExtValue();
     std::memcpy(bytes.data() + at, &word, width);
     at += width;
   };
@@ -68,11 +69,13 @@ struct WeightModel : EvaluateOpInterface::ExternalModel<WeightModel, WeightOp> {
 };
 
 struct IfModel : EvaluateOpInterface::ExternalModel<IfModel, IfOp> {
-  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context, SmallVectorImpl<Tensor> &results) const {
+  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context,
+                       SmallVectorImpl<Tensor> &results) const {
     auto branch = cast<IfOp>(op);
     if (operands[0]->count() != 1)
       return fail("expected one condition, but got shape " + textOf(operands[0]->shape()));
-    return context.runRegion(scalarOf(*operands[0]) != 0 ? branch.getThenBranch() : branch.getElseBranch(), {}, results);
+    return context.runRegion(scalarOf(*operands[0]) != 0 ? branch.getThenBranch() : branch.getElseBranch(), {},
+                             results);
   }
 };
 
@@ -108,7 +111,8 @@ Result stack(ArrayRef<Tensor> slices, int64_t axis, bool reversed, Type emptyTyp
 }
 
 struct LoopModel : EvaluateOpInterface::ExternalModel<LoopModel, LoopOp> {
-  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context, SmallVectorImpl<Tensor> &results) const {
+  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context,
+                       SmallVectorImpl<Tensor> &results) const {
     auto loop = cast<LoopOp>(op);
     size_t carried = loop.getVInitial().size(), outputs = op->getNumResults() - carried;
     std::optional<int64_t> limit;
@@ -140,7 +144,8 @@ struct LoopModel : EvaluateOpInterface::ExternalModel<LoopModel, LoopOp> {
 };
 
 struct ScanModel : EvaluateOpInterface::ExternalModel<ScanModel, ScanOp> {
-  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context, SmallVectorImpl<Tensor> &results) const {
+  llvm::Error evaluate(Operation *op, Operands operands, EvaluateContext &context,
+                       SmallVectorImpl<Tensor> &results) const {
     auto scan = cast<ScanOp>(op);
     size_t scanned = static_cast<size_t>(scan.getNumScanInputs()), carried = operands.size() - scanned;
     size_t outputs = op->getNumResults() - carried;
@@ -162,7 +167,8 @@ struct ScanModel : EvaluateOpInterface::ExternalModel<ScanModel, ScanOp> {
       SmallVector<Tensor> arguments(state.begin(), state.end());
       for (size_t i = 0; i < scanned; ++i) {
         int64_t at = inBackward[i] ? length - 1 - iteration : iteration;
-        Result picked = gather(*operands[carried + i], scalarTensor(ElementKind::I64, static_cast<double>(at)), inAxes[i]);
+        Result picked =
+            gather(*operands[carried + i], scalarTensor(ElementKind::I64, static_cast<double>(at)), inAxes[i]);
         if (!picked)
           return picked.takeError();
         arguments.push_back(*picked);
@@ -177,7 +183,8 @@ struct ScanModel : EvaluateOpInterface::ExternalModel<ScanModel, ScanOp> {
     results.append(state.begin(), state.end());
     for (size_t i = 0; i < outputs; ++i) {
       int64_t axis = outAxes[i] < 0 && !slices[i].empty() ? outAxes[i] + slices[i][0].rank() + 1 : outAxes[i];
-      if (llvm::Error error = deliver(stack(slices[i], axis, outBackward[i], op->getResult(carried + i).getType()), results))
+      if (llvm::Error error =
+              deliver(stack(slices[i], axis, outBackward[i], op->getResult(carried + i).getType()), results))
         return error;
     }
     return llvm::Error::success();
@@ -190,8 +197,8 @@ struct FlexModel : EvaluateOpInterface::ExternalModel<FlexModel, PreviewFlexAtte
     auto flex = cast<PreviewFlexAttentionOp>(op);
     const Tensor &q = *in[0], &k = *in[1], &v = *in[2];
     if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.shape()[1] == 0 || q.shape()[1] % k.shape()[1])
-      return fail("expected operands of rank 4 and query heads a multiple of key heads, but got " + textOf(q.shape()) + " and " +
-                  textOf(k.shape()));
+      return fail("expected operands of rank 4 and query heads a multiple of key heads, but got " + textOf(q.shape()) +
+                  " and " + textOf(k.shape()));
     ElementKind kind = bitWidth(q.kind()) < 32 ? ElementKind::F32 : q.kind();
     if (flex.getSoftmaxPrecision()) {
       llvm::Expected<ElementKind> given = kindOrError(*flex.getSoftmaxPrecision());

@@ -16,7 +16,9 @@ static Result rule(SeluOp op, Operands in) { return unary(UnaryKind::Selu, *in[0
 static Result rule(HardSigmoidOp op, Operands in) {
   return unary(UnaryKind::HardSigmoid, *in[0], op.getAlpha(), op.getBeta());
 }
-static Result rule(ThresholdedReluOp op, Operands in) { return unary(UnaryKind::ThresholdedRelu, *in[0], op.getAlpha()); }
+static Result rule(ThresholdedReluOp op, Operands in) {
+  return unary(UnaryKind::ThresholdedRelu, *in[0], op.getAlpha());
+}
 static Result rule(ShrinkOp op, Operands in) { return unary(UnaryKind::Shrink, *in[0], op.getLambd(), op.getBias()); }
 static Result rule(SwishOp op, Operands in) { return unary(UnaryKind::Swish, *in[0], op.getAlpha()); }
 static Result rule(GeluOp op, Operands in) {
@@ -42,14 +44,16 @@ static Result rule(GemmOp op, Operands in) {
   return gemmOp(*in[0], *in[1], in[2], op.getAlpha(), op.getBeta(), op.getTransA(), op.getTransB());
 }
 static Result rule(MSFusedMatMulOp op, Operands in) {
-  return fusedMatMul(*in[0], *in[1], op.getTransA(), op.getTransB(), op.getTransBatchA(), op.getTransBatchB(), op.getAlpha());
+  return fusedMatMul(*in[0], *in[1], op.getTransA(), op.getTransB(), op.getTransBatchA(), op.getTransBatchB(),
+                     op.getAlpha());
 }
 static Result rule(MSTransposeMatMulOp op, Operands in) {
   return fusedMatMul(*in[0], *in[1], op.getTransA(), op.getTransB(), false, false, op.getAlpha());
 }
 static Result rule(EinsumOp op, Operands in) { return einsum(op.getEquation(), in); }
 static Result rule(ConvOp op, Operands in) {
-  ConvAttributes attributes{listOf(op.getDilations()), listOf(op.getPads()), listOf(op.getStrides()), op.getAutoPad(), op.getGroup()};
+  ConvAttributes attributes{listOf(op.getDilations()), listOf(op.getPads()), listOf(op.getStrides()), op.getAutoPad(),
+                            op.getGroup()};
   return conv(*in[0], *in[1], in[2], attributes);
 }
 static Result rule(MSBiasGeluOp, Operands in) { return biasGelu(*in[0], in[1], false); }
@@ -126,9 +130,10 @@ void attachMathRules(MLIRContext &context) {
   attachBinary<BinaryKind::Div, DivOp>(context);
   attachBinary<BinaryKind::Pow, PowOp>(context);
   attachBinary<BinaryKind::PRelu, PReluOp>(context);
-  attachRules<LeakyReluOp, EluOp, CeluOp, SeluOp, HardSigmoidOp, ThresholdedReluOp, ShrinkOp, SwishOp, GeluOp, SwiGLUOp, ModOp,
-              MaxOp, MinOp, SumOp, MeanOp, CumSumOp, CumProdOp, MatMulOp, GemmOp, MSFusedMatMulOp, MSTransposeMatMulOp, EinsumOp,
-              ConvOp, MSBiasGeluOp, MSFastGeluOp, MSGeluOp, MSQuickGeluOp, MSBiasAddOp>(context);
+  attachRules<LeakyReluOp, EluOp, CeluOp, SeluOp, HardSigmoidOp, ThresholdedReluOp, ShrinkOp, SwishOp, GeluOp, SwiGLUOp,
+              ModOp, MaxOp, MinOp, SumOp, MeanOp, CumSumOp, CumProdOp, MatMulOp, GemmOp, MSFusedMatMulOp,
+              MSTransposeMatMulOp, EinsumOp, ConvOp, MSBiasGeluOp, MSFastGeluOp, MSGeluOp, MSQuickGeluOp, MSBiasAddOp>(
+      context);
 }
 
 void attachLogicRules(MLIRContext &context) {
@@ -143,7 +148,8 @@ void attachLogicRules(MLIRContext &context) {
   attachBinary<BinaryKind::BitAnd, BitwiseAndOp>(context);
   attachBinary<BinaryKind::BitOr, BitwiseOrOp>(context);
   attachBinary<BinaryKind::BitXor, BitwiseXorOp>(context);
-  attachRules<NotOp, BitwiseNotOp, IsInfOp, IsNaNOp, WhereOp, ClipOp, CastOp, CastLikeOp, BitCastOp, BitShiftOp>(context);
+  attachRules<NotOp, BitwiseNotOp, IsInfOp, IsNaNOp, WhereOp, ClipOp, CastOp, CastLikeOp, BitCastOp, BitShiftOp>(
+      context);
 }
 
 } // namespace quire::eval

@@ -81,7 +81,8 @@ static Result rule(MSDequantizeLinearOp op, Operands in) {
   return dequantizeLinear(*in[0], *in[1], in[2], op.getAxis().value_or(1), 0, std::nullopt);
 }
 static Result rule(MSQuantizeLinearOp op, Operands in) {
-  return quantizeLinear(*in[0], *in[1], in[2], op.getAxis().value_or(1), 0, in[2] ? in[2]->kind() : ElementKind::U8, true);
+  return quantizeLinear(*in[0], *in[1], in[2], op.getAxis().value_or(1), 0, in[2] ? in[2]->kind() : ElementKind::U8,
+                        true);
 }
 static Results rule(DynamicQuantizeLinearOp, Operands in) { return dynamicQuantizeLinear(*in[0]); }
 static Result rule(MatMulIntegerOp, Operands in) { return matMulInteger(*in[0], *in[1], in[2], in[3]); }
@@ -138,7 +139,8 @@ static Result rule(MSGatherBlockQuantizedOp op, Operands in) {
 
 //===--- Mixture of experts ---------------------------------------------------------------------------------------===//
 
-template <typename Op> static llvm::Expected<MoEAttributes> expertAttributes(Op op) {
+template <typename Op>
+static llvm::Expected<MoEAttributes> expertAttributes(Op op) {
   auto activation = llvm::StringSwitch<std::optional<MoEAttributes::Activation>>(op.getActivationType())
                         .Case("relu", MoEAttributes::Relu)
                         .Case("gelu", MoEAttributes::Gelu)
@@ -171,8 +173,9 @@ static Result rule(MSQMoEOp op, Operands in) {
   llvm::Expected<MoEAttributes> attributes = expertAttributes(op);
   if (!attributes)
     return attributes.takeError();
-  if (op.getQuantType() != "int" || op.getWeightsPrepacked() > 0 || op.getFc1ExpertWeightBits() || op.getFc2ExpertWeightBits() ||
-      op.getFc3ExpertWeightBits() || llvm::any_of(in.drop_front(15), [](Operand operand) { return operand != nullptr; }))
+  if (op.getQuantType() != "int" || op.getWeightsPrepacked() > 0 || op.getFc1ExpertWeightBits() ||
+      op.getFc2ExpertWeightBits() || op.getFc3ExpertWeightBits() ||
+      llvm::any_of(in.drop_front(15), [](Operand operand) { return operand != nullptr; }))
     return fail("not implemented: expert weights other than plain integers of one width");
   attributes->quantized = true;
   attributes->bits = op.getExpertWeightBits();
@@ -187,9 +190,10 @@ namespace quire::eval {
 using namespace quire::onnx;
 
 void attachNormRules(MLIRContext &context) {
-  attachRules<SoftmaxOp, LogSoftmaxOp, HardmaxOp, LayerNormalizationOp, RMSNormalizationOp, SimplifiedLayerNormalizationOp,
-              BatchNormalizationOp, InstanceNormalizationOp, GroupNormalizationOp, LpNormalizationOp, MSSkipLayerNormalizationOp,
-              MSSkipSimplifiedLayerNormalizationOp, MSEmbedLayerNormalizationOp>(context);
+  attachRules<SoftmaxOp, LogSoftmaxOp, HardmaxOp, LayerNormalizationOp, RMSNormalizationOp,
+              SimplifiedLayerNormalizationOp, BatchNormalizationOp, InstanceNormalizationOp, GroupNormalizationOp,
+              LpNormalizationOp, MSSkipLayerNormalizationOp, MSSkipSimplifiedLayerNormalizationOp,
+              MSEmbedLayerNormalizationOp>(context);
 }
 
 void attachQuantRules(MLIRContext &context) {

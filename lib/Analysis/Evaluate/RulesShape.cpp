@@ -95,8 +95,12 @@ static Result rule(CompressOp op, Operands in) { return compress(*in[0], *in[1],
 static Result rule(ReverseSequenceOp op, Operands in) {
   return reverseSequence(*in[0], integersOf(*in[1]), op.getBatchAxis(), op.getTimeAxis());
 }
-static Result rule(DepthToSpaceOp op, Operands in) { return depthToSpace(*in[0], op.getBlocksize(), op.getMode() == "CRD"); }
-static Result rule(SpaceToDepthOp op, Operands in) { return spaceToDepth(*in[0], op.getBlocksize(), op.getMode() == "CRD"); }
+static Result rule(DepthToSpaceOp op, Operands in) {
+  return depthToSpace(*in[0], op.getBlocksize(), op.getMode() == "CRD");
+}
+static Result rule(SpaceToDepthOp op, Operands in) {
+  return spaceToDepth(*in[0], op.getBlocksize(), op.getMode() == "CRD");
+}
 static Result rule(MSExpandDimsOp, Operands in) { return unsqueeze(*in[0], integersOf(*in[1])); }
 static Results rule(DropoutOp op, Operands in) {
   bool training = in[2] && scalarOf(*in[2]) != 0;
@@ -106,7 +110,8 @@ static Results rule(DropoutOp op, Operands in) {
   return Tensors{*in[0], Tensor::adopt(ElementKind::Bool, in[0]->shape(), std::move(kept))};
 }
 
-template <typename Op> static Result reduceRule(ReduceKind kind, Op op, Operands in) {
+template <typename Op>
+static Result reduceRule(ReduceKind kind, Op op, Operands in) {
   Storage axes;
   return reduce(kind, *in[0], optionalInts(in[1], axes), op.getKeepdims(), op.getNoopWithEmptyAxes());
 }
@@ -136,15 +141,16 @@ namespace quire::eval {
 using namespace quire::onnx;
 
 void attachShapeRules(MLIRContext &context) {
-  attachRules<ReshapeOp, TransposeOp, SqueezeOp, UnsqueezeOp, FlattenOp, ExpandOp, TileOp, ConcatOp, SplitOp, SliceOp, PadOp, GatherOp,
-              GatherElementsOp, GatherNDOp, MSGatherNDOp, ScatterElementsOp, ScatterNDOp, TensorScatterOp, onnx::ShapeOp, SizeOp,
-              IdentityOp, ConstantOfShapeOp, EyeLikeOp, RangeOp, OneHotOp, TriluOp, MSTriluOp, NonZeroOp, CompressOp,
-              ReverseSequenceOp, DepthToSpaceOp, SpaceToDepthOp, MSExpandDimsOp, DropoutOp>(context);
+  attachRules<ReshapeOp, TransposeOp, SqueezeOp, UnsqueezeOp, FlattenOp, ExpandOp, TileOp, ConcatOp, SplitOp, SliceOp,
+              PadOp, GatherOp, GatherElementsOp, GatherNDOp, MSGatherNDOp, ScatterElementsOp, ScatterNDOp,
+              TensorScatterOp, onnx::ShapeOp, SizeOp, IdentityOp, ConstantOfShapeOp, EyeLikeOp, RangeOp, OneHotOp,
+              TriluOp, MSTriluOp, NonZeroOp, CompressOp, ReverseSequenceOp, DepthToSpaceOp, SpaceToDepthOp,
+              MSExpandDimsOp, DropoutOp>(context);
 }
 
 void attachReduceRules(MLIRContext &context) {
-  attachRules<ReduceL1Op, ReduceL2Op, ReduceLogSumOp, ReduceLogSumExpOp, ReduceMaxOp, ReduceMeanOp, ReduceMinOp, ReduceProdOp,
-              ReduceSumOp, ReduceSumSquareOp, ArgMaxOp, ArgMinOp, TopKOp>(context);
+  attachRules<ReduceL1Op, ReduceL2Op, ReduceLogSumOp, ReduceLogSumExpOp, ReduceMaxOp, ReduceMeanOp, ReduceMinOp,
+              ReduceProdOp, ReduceSumOp, ReduceSumSquareOp, ArgMaxOp, ArgMinOp, TopKOp>(context);
 }
 
 } // namespace quire::eval

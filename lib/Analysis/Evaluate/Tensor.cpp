@@ -20,14 +20,18 @@ struct KindInfo {
   ComputeClass compute;
 };
 constexpr KindInfo kindTable[] = {
-    {"f32", 32, ComputeClass::Float},       {"f64", 64, ComputeClass::Double},     {"f16", 16, ComputeClass::Float},
-    {"bf16", 16, ComputeClass::Float},      {"f8E4M3FN", 8, ComputeClass::Float},  {"f8E4M3FNUZ", 8, ComputeClass::Float},
-    {"f8E5M2", 8, ComputeClass::Float},     {"f8E5M2FNUZ", 8, ComputeClass::Float}, {"f8E8M0FNU", 8, ComputeClass::Float},
-    {"f4E2M1FN", 4, ComputeClass::Float},   {"i2", 2, ComputeClass::Signed},       {"ui2", 2, ComputeClass::Unsigned},
-    {"i4", 4, ComputeClass::Signed},        {"ui4", 4, ComputeClass::Unsigned},    {"i8", 8, ComputeClass::Signed},
-    {"ui8", 8, ComputeClass::Unsigned},     {"i16", 16, ComputeClass::Signed},     {"ui16", 16, ComputeClass::Unsigned},
-    {"i32", 32, ComputeClass::Signed},      {"ui32", 32, ComputeClass::Unsigned},  {"i64", 64, ComputeClass::Signed},
-    {"ui64", 64, ComputeClass::Unsigned},   {"i1", 8, ComputeClass::Unsigned},
+    {"f32", 32, ComputeClass::Float},      {"f64", 64, ComputeClass::Double},
+    {"f16", 16, ComputeClass::Float},      {"bf16", 16, ComputeClass::Float},
+    {"f8E4M3FN", 8, ComputeClass::Float},  {"f8E4M3FNUZ", 8, ComputeClass::Float},
+    {"f8E5M2", 8, ComputeClass::Float},    {"f8E5M2FNUZ", 8, ComputeClass::Float},
+    {"f8E8M0FNU", 8, ComputeClass::Float}, {"f4E2M1FN", 4, ComputeClass::Float},
+    {"i2", 2, ComputeClass::Signed},       {"ui2", 2, ComputeClass::Unsigned},
+    {"i4", 4, ComputeClass::Signed},       {"ui4", 4, ComputeClass::Unsigned},
+    {"i8", 8, ComputeClass::Signed},       {"ui8", 8, ComputeClass::Unsigned},
+    {"i16", 16, ComputeClass::Signed},     {"ui16", 16, ComputeClass::Unsigned},
+    {"i32", 32, ComputeClass::Signed},     {"ui32", 32, ComputeClass::Unsigned},
+    {"i64", 64, ComputeClass::Signed},     {"ui64", 64, ComputeClass::Unsigned},
+    {"i1", 8, ComputeClass::Unsigned},
 };
 
 const fltSemantics &semanticsOf(ElementKind kind) {
@@ -184,8 +188,7 @@ uint8_t encodeNarrow(ElementKind kind, float value, bool saturate) {
   bool nan = std::isnan(value);
   if (!nan && (saturate || kind == ElementKind::F4E2M1)) {
     if (std::fabs(value) > largest)
-      return static_cast<uint8_t>(
-          APFloat::getLargest(semantics, std::signbit(value)).bitcastToAPInt().getZExtValue());
+      return static_cast<uint8_t>(APFloat::getLargest(semantics, std::signbit(value)).bitcastToAPInt().getZExtValue());
   } else if (std::isinf(value) && !hasInfinity) {
     return static_cast<uint8_t>(APFloat::getQNaN(semantics, std::signbit(value)).bitcastToAPInt().getZExtValue());
   }
@@ -265,14 +268,16 @@ Tensor packNibbles(ElementKind kind, ArrayRef<int64_t> shape, ArrayRef<uint8_t> 
 
 //===--- Conversion -----------------------------------------------------------------------------------------------===//
 
-template <typename From, typename To> static void widen(const Tensor &tensor, std::vector<To> &out) {
+template <typename From, typename To>
+static void widen(const Tensor &tensor, std::vector<To> &out) {
   ArrayRef<From> in = tensor.stored<From>();
   for (size_t index = 0; index < in.size(); ++index)
     out[index] = static_cast<To>(in[index]);
 }
 
 /// Floats to integers truncate; what does not fit saturates (C leaves it undefined).
-template <typename To, typename From> static To convertNumber(From value) {
+template <typename To, typename From>
+static To convertNumber(From value) {
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(value))
       return 0;
@@ -290,7 +295,8 @@ template <typename To, typename From> static To convertNumber(From value) {
   }
 }
 
-template <typename To> static void convertAll(const Tensor &tensor, std::vector<To> &out) {
+template <typename To>
+static void convertAll(const Tensor &tensor, std::vector<To> &out) {
   auto fromBits = [&](auto bitsType, auto decode) {
     auto in = tensor.stored<decltype(bitsType)>();
     for (size_t index = 0; index < in.size(); ++index)
@@ -346,7 +352,8 @@ template <typename To> static void convertAll(const Tensor &tensor, std::vector<
   }
 }
 
-template <typename T> static bool storesComputeType(ElementKind kind) {
+template <typename T>
+static bool storesComputeType(ElementKind kind) {
   if constexpr (std::is_same_v<T, float>)
     return kind == ElementKind::F32;
   else if constexpr (std::is_same_v<T, double>)
@@ -357,7 +364,8 @@ template <typename T> static bool storesComputeType(ElementKind kind) {
     return kind == ElementKind::U64;
 }
 
-template <typename T> Numbers<T>::Numbers(const Tensor &tensor) : keep(tensor) {
+template <typename T>
+Numbers<T>::Numbers(const Tensor &tensor) : keep(tensor) {
   if (storesComputeType<T>(tensor.kind()) && reinterpret_cast<uintptr_t>(tensor.bytes()) % alignof(T) == 0) {
     values = tensor.stored<T>();
     return;
@@ -370,18 +378,21 @@ template <typename T> Numbers<T>::Numbers(const Tensor &tensor) : keep(tensor) {
   values = owned;
 }
 
-template <typename To, typename From> static Tensor narrow(ElementKind kind, ArrayRef<int64_t> shape, const std::vector<From> &in) {
+template <typename To, typename From>
+static Tensor narrow(ElementKind kind, ArrayRef<int64_t> shape, const std::vector<From> &in) {
   std::vector<To> out(in.size());
   for (size_t index = 0; index < in.size(); ++index) {
     if constexpr (std::is_floating_point_v<To>)
       out[index] = static_cast<To>(in[index]);
     else
-      out[index] = static_cast<To>(convertNumber<std::conditional_t<std::is_signed_v<To>, int64_t, uint64_t>>(in[index]));
+      out[index] =
+          static_cast<To>(convertNumber<std::conditional_t<std::is_signed_v<To>, int64_t, uint64_t>>(in[index]));
   }
   return Tensor::adopt(kind, shape, std::move(out));
 }
 
-template <typename T> Tensor storeAs(ElementKind kind, ArrayRef<int64_t> shape, std::vector<T> values, bool saturate) {
+template <typename T>
+Tensor storeAs(ElementKind kind, ArrayRef<int64_t> shape, std::vector<T> values, bool saturate) {
   if (storesComputeType<T>(kind))
     return Tensor::adopt(kind, shape, std::move(values));
   auto encode = [&](auto bitsType, auto code) {
@@ -397,9 +408,11 @@ template <typename T> Tensor storeAs(ElementKind kind, ArrayRef<int64_t> shape, 
   case ElementKind::F64:
     return narrow<double>(kind, shape, values);
   case ElementKind::F16:
-    return Tensor::adopt(kind, shape, encode(uint16_t{}, [](T value) { return floatToHalf(static_cast<float>(value)); }));
+    return Tensor::adopt(kind, shape,
+                         encode(uint16_t{}, [](T value) { return floatToHalf(static_cast<float>(value)); }));
   case ElementKind::BF16:
-    return Tensor::adopt(kind, shape, encode(uint16_t{}, [](T value) { return floatToBfloat(static_cast<float>(value)); }));
+    return Tensor::adopt(kind, shape,
+                         encode(uint16_t{}, [](T value) { return floatToBfloat(static_cast<float>(value)); }));
   case ElementKind::Bool:
     return Tensor::adopt(kind, shape, encode(uint8_t{}, [](T value) { return static_cast<uint8_t>(value != T{}); }));
   case ElementKind::I8:
@@ -432,7 +445,8 @@ template <typename T> Tensor storeAs(ElementKind kind, ArrayRef<int64_t> shape, 
   case ElementKind::U2:
     break;
   }
-  return packNibbles(kind, shape, encode(uint8_t{}, [](T value) { return static_cast<uint8_t>(convertNumber<int64_t>(value)); }));
+  return packNibbles(kind, shape,
+                     encode(uint8_t{}, [](T value) { return static_cast<uint8_t>(convertNumber<int64_t>(value)); }));
 }
 
 #define QUIRE_COMPUTE_TYPE(T)                                                                                          \
@@ -454,7 +468,8 @@ double scalarOf(const Tensor &tensor) { return tensor.count() ? Numbers<double>(
 Tensor scalarTensor(ElementKind kind, double value) { return storeAs(kind, {}, std::vector<double>{value}); }
 
 Tensor vectorTensor(ArrayRef<int64_t> values) {
-  return Tensor::adopt(ElementKind::I64, {static_cast<int64_t>(values.size())}, std::vector<int64_t>(values.begin(), values.end()));
+  return Tensor::adopt(ElementKind::I64, {static_cast<int64_t>(values.size())},
+                       std::vector<int64_t>(values.begin(), values.end()));
 }
 
 } // namespace quire::eval

@@ -21,8 +21,29 @@ class Type;
 namespace quire::eval {
 
 enum class ElementKind : uint8_t {
-  F32, F64, F16, BF16, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1,
-  I2, U2, I4, U4, I8, U8, I16, U16, I32, U32, I64, U64, Bool
+  F32,
+  F64,
+  F16,
+  BF16,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F8E8M0,
+  F4E2M1,
+  I2,
+  U2,
+  I4,
+  U4,
+  I8,
+  U8,
+  I16,
+  U16,
+  I32,
+  U32,
+  I64,
+  U64,
+  Bool
 };
 
 /// In which C++ type the kernels compute an element kind: f32 for all floats up to 32 bits, then double, int64, uint64.
@@ -34,7 +55,8 @@ llvm::StringRef nameOf(ElementKind kind);
 inline bool isFloat(ElementKind kind) {
   return computeClass(kind) == ComputeClass::Float || computeClass(kind) == ComputeClass::Double;
 }
-/// The kind of a builtin element type (signless integers are signed, i1 is Bool), or none for index, complex and others.
+/// The kind of a builtin element type (signless integers are signed, i1 is Bool), or none for index, complex and
+/// others.
 std::optional<ElementKind> kindOf(mlir::Type elementType);
 mlir::Type elementTypeOf(ElementKind kind, mlir::MLIRContext *context);
 
@@ -49,8 +71,8 @@ std::string textOf(llvm::ArrayRef<int64_t> shape);
 /// An error with a text for a person. Kernels name what they expected and what they got.
 llvm::Error fail(const llvm::Twine &text);
 
-/// A contiguous row-major tensor. Bytes are little endian; kinds below 8 bits are packed, first element in the low bits, as in ONNX.
-/// Copies share their bytes; bytes do not change once a tensor has been handed on.
+/// A contiguous row-major tensor. Bytes are little endian; kinds below 8 bits are packed, first element in the low
+/// bits, as in ONNX. Copies share their bytes; bytes do not change once a tensor has been handed on.
 class Tensor {
 public:
   Tensor() = default;
@@ -61,7 +83,8 @@ public:
   static Tensor view(ElementKind kind, llvm::ArrayRef<int64_t> shape, const void *bytes,
                      std::shared_ptr<const void> owner = nullptr);
   /// Takes the values, which are stored elements of `kind`.
-  template <typename T> static Tensor adopt(ElementKind kind, llvm::ArrayRef<int64_t> shape, std::vector<T> values) {
+  template <typename T>
+  static Tensor adopt(ElementKind kind, llvm::ArrayRef<int64_t> shape, std::vector<T> values) {
     auto held = std::make_shared<std::vector<T>>(std::move(values));
     const void *bytes = held->data();
     return view(kind, shape, bytes, std::shared_ptr<const void>(std::move(held)));
@@ -78,10 +101,12 @@ public:
   const char *bytes() const { return data; }
   /// Only for a tensor from zeros() that has not been handed on.
   char *writableBytes() { return const_cast<char *>(data); }
-  template <typename T> llvm::ArrayRef<T> stored() const {
+  template <typename T>
+  llvm::ArrayRef<T> stored() const {
     return {reinterpret_cast<const T *>(data), static_cast<size_t>(elements)};
   }
-  template <typename T> llvm::MutableArrayRef<T> writable() {
+  template <typename T>
+  llvm::MutableArrayRef<T> writable() {
     return {reinterpret_cast<T *>(writableBytes()), static_cast<size_t>(elements)};
   }
 
@@ -104,7 +129,8 @@ using Tensors = llvm::SmallVector<Tensor, 4>;
 using Results = llvm::Expected<Tensors>;
 
 /// Elements as compute type T (float, double, int64_t or uint64_t): borrowed when the tensor stores T, else converted.
-template <typename T> class Numbers {
+template <typename T>
+class Numbers {
 public:
   explicit Numbers(const Tensor &tensor);
   Numbers(Numbers &&) = default;
@@ -119,8 +145,8 @@ private:
   llvm::ArrayRef<T> values;
 };
 
-/// Stores compute values as `kind`: floats round to nearest even (8-bit floats saturate when `saturate`), integers wrap,
-/// Bool is "not zero". Conversions between compute types follow C, floats to integers truncate.
+/// Stores compute values as `kind`: floats round to nearest even (8-bit floats saturate when `saturate`), integers
+/// wrap, Bool is "not zero". Conversions between compute types follow C, floats to integers truncate.
 template <typename T>
 Tensor storeAs(ElementKind kind, llvm::ArrayRef<int64_t> shape, std::vector<T> values, bool saturate = true);
 
@@ -136,7 +162,8 @@ std::vector<uint8_t> unpackNibbles(const Tensor &tensor);
 Tensor packNibbles(ElementKind kind, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<uint8_t> bytes);
 
 /// Calls `body` with a null value of the compute type of `kind`.
-template <typename F> auto dispatchCompute(ElementKind kind, F &&body) {
+template <typename F>
+auto dispatchCompute(ElementKind kind, F &&body) {
   switch (computeClass(kind)) {
   case ComputeClass::Float:
     return body(float{});

@@ -28,12 +28,13 @@ Tensors valid(Results results) {
   return *results;
 }
 
-/// Softmax(scale * q k^T) v in double, where `visible(i, j)` tells which keys count; tensors are [1, heads, rows, size].
-std::vector<double> defined(const Tensor &q, const Tensor &k, const Tensor &v, std::function<bool(int64_t, int64_t)> visible,
-                            double softcap = 0) {
+/// Softmax(scale * q k^T) v in double, where `visible(i, j)` tells which keys count; tensors are [1, heads, rows,
+/// size].
+std::vector<double> defined(const Tensor &q, const Tensor &k, const Tensor &v,
+                            std::function<bool(int64_t, int64_t)> visible, double softcap = 0) {
   Numbers<double> qs(q), ks(k), vs(v);
-  int64_t heads = q.shape()[1], group = heads / k.shape()[1], queries = q.shape()[2], keys = k.shape()[2], size = q.shape()[3],
-          width = v.shape()[3];
+  int64_t heads = q.shape()[1], group = heads / k.shape()[1], queries = q.shape()[2], keys = k.shape()[2],
+          size = q.shape()[3], width = v.shape()[3];
   std::vector<double> out(static_cast<size_t>(heads * queries * width), 0.0);
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < queries; ++i) {
@@ -71,7 +72,8 @@ class OnnxAttention : public testing::TestWithParam<HeadCase> {};
 TEST_P(OnnxAttention, CausalWithPastIsBottomRight) {
   HeadCase c = GetParam();
   Tensor q = randomTensor({1, c.heads, c.queries, c.size}, 1), k = randomTensor({1, c.kvHeads, c.queries, c.size}, 2),
-         v = randomTensor({1, c.kvHeads, c.queries, c.valueSize}, 3), pastK = randomTensor({1, c.kvHeads, c.past, c.size}, 4),
+         v = randomTensor({1, c.kvHeads, c.queries, c.valueSize}, 3),
+         pastK = randomTensor({1, c.kvHeads, c.past, c.size}, 4),
          pastV = randomTensor({1, c.kvHeads, c.past, c.valueSize}, 5);
   AttentionAttributes attributes;
   attributes.isCausal = true;
@@ -79,11 +81,13 @@ TEST_P(OnnxAttention, CausalWithPastIsBottomRight) {
   Tensors out = valid(attention(q, k, v, nullptr, &pastK, &pastV, nullptr, attributes));
   ASSERT_EQ(out.size(), 4u);
   EXPECT_EQ(out[1].shape()[2], c.past + c.queries);
-  expectNear(out[0], defined(q, out[1], out[2], [&](int64_t i, int64_t j) { return j <= c.past + i; }, 3));
+  expectNear(out[0], defined(
+                         q, out[1], out[2], [&](int64_t i, int64_t j) { return j <= c.past + i; }, 3));
 }
 INSTANTIATE_TEST_SUITE_P(Heads, OnnxAttention,
-                         testing::Values(HeadCase{4, 4, 32, 32, 3, 5}, HeadCase{8, 2, 64, 64, 1, 17}, HeadCase{9, 3, 80, 80, 7, 0},
-                                         HeadCase{28, 4, 16, 16, 2, 3}, HeadCase{4, 1, 96, 96, 5, 9}, HeadCase{2, 2, 192, 128, 3, 4}));
+                         testing::Values(HeadCase{4, 4, 32, 32, 3, 5}, HeadCase{8, 2, 64, 64, 1, 17},
+                                         HeadCase{9, 3, 80, 80, 7, 0}, HeadCase{28, 4, 16, 16, 2, 3},
+                                         HeadCase{4, 1, 96, 96, 5, 9}, HeadCase{2, 2, 192, 128, 3, 4}));
 
 TEST(OnnxAttention, FullyMaskedRowsAreZero) {
   Tensor q = randomTensor({1, 1, 2, 8}, 1), k = randomTensor({1, 1, 3, 8}, 2), v = randomTensor({1, 1, 3, 8}, 3);
@@ -116,7 +120,8 @@ TEST_P(GroupQuery, StepsAgreeWithOneCall) {
   attributes.doRotary = true;
   auto call = [&](int64_t from, int64_t to, Operand pastK, Operand pastV) {
     Result part = slice(packed, {from}, {to}, Ints({1}), std::nullopt);
-    Tensor query = cantFail(std::move(part)), last = Tensor::adopt(ElementKind::I32, {1}, std::vector<int32_t>{static_cast<int32_t>(to - 1)});
+    Tensor query = cantFail(std::move(part)),
+           last = Tensor::adopt(ElementKind::I32, {1}, std::vector<int32_t>{static_cast<int32_t>(to - 1)});
     Tensor length = Tensor::adopt(ElementKind::I32, {}, std::vector<int32_t>{static_cast<int32_t>(to)});
     GroupQueryOperands operands;
     operands.query = &query;
@@ -152,7 +157,8 @@ TEST(LinearAttention, StepsAgreeWithOneCall) {
   for (int64_t t = 0; t < 6; ++t) {
     auto row = [&](const Tensor &x) { return cantFail(slice(x, {t}, {t + 1}, Ints({1}), std::nullopt)); };
     Tensor d = row(decay), b = row(beta);
-    Tensors step = valid(linearAttention(row(q), row(k), row(v), state ? &state : nullptr, &d, &b, 2, 2, 0, UpdateRule::GatedDelta));
+    Tensors step = valid(
+        linearAttention(row(q), row(k), row(v), state ? &state : nullptr, &d, &b, 2, 2, 0, UpdateRule::GatedDelta));
     state = step[1];
     Numbers<double> got(step[0]);
     for (int64_t i = 0; i < 4; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Single calls of models, for drivers that know what to feed: reads lines "MODEL INPUTS OUTPUTS" from standard input. Both folders
-// hold names.txt, one name a line, and I.npy for the name in line I. Answers "ok" or "error: why" a line.
+// Single calls of models, for drivers that know what to feed: reads lines "MODEL INPUTS OUTPUTS" from standard input.
+// Both folders hold names.txt, one name a line, and I.npy for the name in line I. Answers "ok" or "error: why" a line.
 #include "Tools.h"
 #include "llvm/Support/raw_ostream.h"
 #include <iostream>

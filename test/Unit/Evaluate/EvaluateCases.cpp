@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs backend node tests in ONNX's own format: `evaluate-cases LIST`, where each line is "folder rtol atol" and a folder holds
-// model.onnx, input_I.pb and output_I.pb. Prints "pass NAME", "fail NAME: why" or "unimplemented NAME: why" a case.
+// Runs backend node tests in ONNX's own format: `evaluate-cases LIST`, where each line is "folder rtol atol" and a
+// folder holds model.onnx, input_I.pb and output_I.pb. Prints "pass NAME", "fail NAME: why" or "unimplemented NAME:
+// why" a case.
 #include "Tools.h"
 #include "lib/Import/Messages.h"
 #include "llvm/Support/FileSystem.h"
@@ -79,19 +80,24 @@ static Result readTensor(StringRef path) {
   Shape shape(proto.dims().begin(), proto.dims().end());
   Tensor tensor = Tensor::zeros(*kind, shape);
   if (proto.raw_data().size() != static_cast<size_t>(tensor.byteCount()))
-    return fail("expected " + Twine(tensor.byteCount()) + " bytes of raw data, but got " + Twine(proto.raw_data().size()));
+    return fail("expected " + Twine(tensor.byteCount()) + " bytes of raw data, but got " +
+                Twine(proto.raw_data().size()));
   std::memcpy(tensor.writableBytes(), proto.raw_data().data(), proto.raw_data().size());
   return tensor;
 }
 
 static std::string difference(const Tensor &got, const Tensor &want, double rtol, double atol) {
   if (got.kind() != want.kind() || got.shape() != want.shape())
-    return ("expected " + nameOf(want.kind()) + textOf(want.shape()) + ", but got " + nameOf(got.kind()) + textOf(got.shape())).str();
+    return ("expected " + nameOf(want.kind()) + textOf(want.shape()) + ", but got " + nameOf(got.kind()) +
+            textOf(got.shape()))
+        .str();
   if (!isFloat(want.kind())) {
     Numbers<int64_t> a(got), b(want);
     for (size_t i = 0; i < a.size(); ++i)
       if (a[static_cast<int64_t>(i)] != b[static_cast<int64_t>(i)])
-        return ("element " + Twine(i) + ": expected " + Twine(b[static_cast<int64_t>(i)]) + ", but got " + Twine(a[static_cast<int64_t>(i)])).str();
+        return ("element " + Twine(i) + ": expected " + Twine(b[static_cast<int64_t>(i)]) + ", but got " +
+                Twine(a[static_cast<int64_t>(i)]))
+            .str();
     return {};
   }
   // Narrow formats may differ by two units in the last place: the references round intermediate results, we round once.
@@ -103,7 +109,8 @@ static std::string difference(const Tensor &got, const Tensor &want, double rtol
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])))
       continue;
     if (!(std::fabs(a[i] - b[i]) <= atol + rtol * std::fabs(b[i])))
-      return "element " + std::to_string(i) + ": expected " + std::to_string(b[i]) + ", but got " + std::to_string(a[i]);
+      return "element " + std::to_string(i) + ": expected " + std::to_string(b[i]) + ", but got " +
+             std::to_string(a[i]);
   }
   return {};
 }
@@ -162,7 +169,10 @@ int main(int argc, char **argv) {
     if (problem.empty())
       outs() << "pass " << name << "\n";
     else
-      outs() << (StringRef(problem).contains("not implemented") || StringRef(problem).contains("expected operator set") ? "unimplemented " : "fail ") << name << ": " << problem << "\n";
+      outs() << (StringRef(problem).contains("not implemented") || StringRef(problem).contains("expected operator set")
+                     ? "unimplemented "
+                     : "fail ")
+             << name << ": " << problem << "\n";
     outs().flush();
   }
   return 0;

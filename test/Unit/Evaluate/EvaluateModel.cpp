@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Greedy decoding of a case of the corpus by the evaluator: `evaluate-model CASE OUTPUT`. Reads meta.json and requests.jsonl (with
-// "inputs": {name: file.npy} for values that every call takes), writes OUTPUT/out.jsonl and OUTPUT/ID.npy as quire-run does.
+// Greedy decoding of a case of the corpus by the evaluator: `evaluate-model CASE OUTPUT`. Reads meta.json and
+// requests.jsonl (with "inputs": {name: file.npy} for values that every call takes), writes OUTPUT/out.jsonl and
+// OUTPUT/ID.npy as quire-run does.
 #include "Tools.h"
 #include "lib/Analysis/Evaluate/Generate.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -20,18 +21,19 @@ static Expected<json::Value> readJson(StringRef path) {
 }
 
 static std::optional<InputPlan> planInput(StringRef name, StringRef role) {
-  auto found = StringSwitch<std::optional<InputRole>>(role)
-                   .Case("input_ids", InputRole::InputIds)
-                   .Cases({"attention_mask_total", "attention_mask_physical", "attention_mask_static"}, InputRole::AttentionMask)
-                   .Case("position_ids", InputRole::PositionIds)
-                   .Case("cache_position", InputRole::CachePosition)
-                   .Case("past_len_vec", InputRole::PastLengths)
-                   .Case("total_len_vec", InputRole::TotalLengths)
-                   .Case("past_len_scalar", InputRole::PastLength)
-                   .Case("prefix_len", InputRole::PrefixLength)
-                   .Case("use_cache_branch", InputRole::UseCacheBranch)
-                   .Case("mask4d_additive", InputRole::CallerMask)
-                   .Default(std::nullopt);
+  auto found =
+      StringSwitch<std::optional<InputRole>>(role)
+          .Case("input_ids", InputRole::InputIds)
+          .Cases({"attention_mask_total", "attention_mask_physical", "attention_mask_static"}, InputRole::AttentionMask)
+          .Case("position_ids", InputRole::PositionIds)
+          .Case("cache_position", InputRole::CachePosition)
+          .Case("past_len_vec", InputRole::PastLengths)
+          .Case("total_len_vec", InputRole::TotalLengths)
+          .Case("past_len_scalar", InputRole::PastLength)
+          .Case("prefix_len", InputRole::PrefixLength)
+          .Case("use_cache_branch", InputRole::UseCacheBranch)
+          .Case("mask4d_additive", InputRole::CallerMask)
+          .Default(std::nullopt);
   if (!found)
     return std::nullopt;
   return InputPlan{name.str(), *found, role == "attention_mask_physical"};
@@ -95,13 +97,15 @@ static Error runRequest(ImportedModel &model, const GenerationPlan &plan, const 
   auto generated = generateGreedy(model.evaluator(), plan, prompt, options);
   if (!generated)
     return generated.takeError();
-  std::string id = request.getInteger("id") ? std::to_string(*request.getInteger("id")) : request.getString("id")->str();
+  std::string id =
+      request.getInteger("id") ? std::to_string(*request.getInteger("id")) : request.getString("id")->str();
   answers << json::Value(json::Object{{"id", *request.get("id")}, {"tokens", json::Array(generated->tokens)}}) << "\n";
   std::vector<float> rows;
   for (const std::vector<float> &row : generated->logits)
     rows.insert(rows.end(), row.begin(), row.end());
   auto steps = static_cast<int64_t>(generated->logits.size()), columns = static_cast<int64_t>(rows.size()) / steps;
-  return writeNpy((output + "/" + id + ".npy").str(), Tensor::adopt(ElementKind::F32, {steps, columns}, std::move(rows)));
+  return writeNpy((output + "/" + id + ".npy").str(),
+                  Tensor::adopt(ElementKind::F32, {steps, columns}, std::move(rows)));
 }
 
 static Error runCase(StringRef folder, StringRef output) {

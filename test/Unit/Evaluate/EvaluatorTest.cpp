@@ -123,7 +123,8 @@ TEST_F(Interpreter, RefusesUnknownOperators) {
   Evaluator model(*module, ".");
   auto results = model.run({tensor({2}, {1, 2})});
   ASSERT_FALSE(static_cast<bool>(results));
-  EXPECT_EQ(llvm::toString(results.takeError()), "node (onnx.custom Fancy): not implemented: evaluation of this operator");
+  EXPECT_EQ(llvm::toString(results.takeError()),
+            "node (onnx.custom Fancy): not implemented: evaluation of this operator");
 }
 
 TEST_F(Interpreter, FoldsConstantsUpToALimit) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Tensors, movement, arithmetic and products of the evaluator against values computed by hand or by the plainest loop.
-#include "lib/Analysis/Evaluate/FloatFormats.h"
 #include "lib/Analysis/Evaluate/Kernels.h"
+#include "lib/Analysis/Evaluate/FloatFormats.h"
 #include "llvm/ADT/APFloat.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -12,8 +12,12 @@ using namespace quire::eval;
 
 namespace {
 
-Tensor floats(Ints shape, std::vector<float> values) { return Tensor::adopt(ElementKind::F32, shape, std::move(values)); }
-Tensor ints(Ints shape, std::vector<int64_t> values) { return Tensor::adopt(ElementKind::I64, shape, std::move(values)); }
+Tensor floats(Ints shape, std::vector<float> values) {
+  return Tensor::adopt(ElementKind::F32, shape, std::move(values));
+}
+Tensor ints(Ints shape, std::vector<int64_t> values) {
+  return Tensor::adopt(ElementKind::I64, shape, std::move(values));
+}
 
 Tensor valid(Result result) {
   if (!result) {
@@ -82,7 +86,8 @@ TEST(Tensors, FourBitElementsArePackedLowNibbleFirst) {
 
 TEST(Tensors, CastsFollowTheSpecification) {
   Tensor x = floats({4}, {-1.7f, 2.5f, 300.0f, std::nanf("")});
-  EXPECT_EQ(integersOf(valid(castTo(floats({3}, {-1.7f, 2.5f, 300.0f}), ElementKind::I64))), (SmallVector<int64_t, 8>{-1, 2, 300}));
+  EXPECT_EQ(integersOf(valid(castTo(floats({3}, {-1.7f, 2.5f, 300.0f}), ElementKind::I64))),
+            (SmallVector<int64_t, 8>{-1, 2, 300}));
   EXPECT_EQ(integersOf(valid(castTo(x, ElementKind::Bool))), (SmallVector<int64_t, 8>{1, 1, 1, 1}));
   EXPECT_EQ(integersOf(valid(castTo(ints({2}, {300, -1}), ElementKind::U8))), (SmallVector<int64_t, 8>{44, 255}));
 }
@@ -107,8 +112,10 @@ TEST(Math, IntegerDivisionAndRemainders) {
 
 TEST(Shapes, SlicesClampAndStepBackwards) {
   Tensor x = ints({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
-  EXPECT_EQ(integersOf(valid(slice(x, {-1}, {INT64_MIN}, Ints({1}), Ints({-2})))), (SmallVector<int64_t, 8>{3, 1, 7, 5}));
-  EXPECT_EQ(integersOf(valid(slice(x, {1}, {INT64_MAX}, Ints({0}), std::nullopt))), (SmallVector<int64_t, 8>{4, 5, 6, 7}));
+  EXPECT_EQ(integersOf(valid(slice(x, {-1}, {INT64_MIN}, Ints({1}), Ints({-2})))),
+            (SmallVector<int64_t, 8>{3, 1, 7, 5}));
+  EXPECT_EQ(integersOf(valid(slice(x, {1}, {INT64_MAX}, Ints({0}), std::nullopt))),
+            (SmallVector<int64_t, 8>{4, 5, 6, 7}));
   EXPECT_EQ(valid(slice(x, {3}, {1}, Ints({1}), std::nullopt)).count(), 0);
 }
 
@@ -166,9 +173,9 @@ TEST_P(GemmSizes, AgreesWithDouble) {
     }
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, GemmSizes,
-                         testing::Values(std::tuple(1, 1, 1), std::tuple(1, 64, 64), std::tuple(3, 65, 129), std::tuple(4, 64, 63),
-                                         std::tuple(5, 130, 7), std::tuple(17, 257, 300), std::tuple(64, 512, 256),
-                                         std::tuple(2, 3, 0)));
+                         testing::Values(std::tuple(1, 1, 1), std::tuple(1, 64, 64), std::tuple(3, 65, 129),
+                                         std::tuple(4, 64, 63), std::tuple(5, 130, 7), std::tuple(17, 257, 300),
+                                         std::tuple(64, 512, 256), std::tuple(2, 3, 0)));
 
 TEST(MatMul, BroadcastsBatchesAndVectors) {
   Tensor a = floats({2, 1, 1, 2}, {1, 2, 3, 4}), b = floats({3, 2, 1}, {1, 0, 0, 1, 1, 1});

@@ -41,8 +41,11 @@ struct NpyType {
   const char *descr;
   ElementKind kind;
 };
-constexpr NpyType npyTypes[] = {{"<f4", ElementKind::F32}, {"<f2", ElementKind::F16}, {"<i8", ElementKind::I64},
-                                {"<i4", ElementKind::I32}, {"|b1", ElementKind::Bool}};
+constexpr NpyType npyTypes[] = {{"<f4", ElementKind::F32},
+                                {"<f2", ElementKind::F16},
+                                {"<i8", ElementKind::I64},
+                                {"<i4", ElementKind::I32},
+                                {"|b1", ElementKind::Bool}};
 } // namespace
 
 llvm::Error writeNpy(StringRef path, const Tensor &tensor) {
@@ -60,7 +63,8 @@ llvm::Error writeNpy(StringRef path, const Tensor &tensor) {
   while ((10 + header.size() + 1) % 64)
     header += ' ';
   header += '\n';
-  out << StringRef("\x93NUMPY\x01\x00", 8) << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8) << header;
+  out << StringRef("\x93NUMPY\x01\x00", 8) << static_cast<char>(header.size() & 255)
+      << static_cast<char>(header.size() >> 8) << header;
   out.write(tensor.bytes(), static_cast<size_t>(tensor.byteCount()));
   return llvm::Error::success();
 }
