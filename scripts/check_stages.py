@@ -99,18 +99,24 @@ def lit(tally):
         tally.one("lit suite", False)
 
 
-def sanitized(tally):
-    """Runtime and importer under AddressSanitizer and UndefinedBehaviorSanitizer, the runtime also under ThreadSanitizer."""
-    for name, flags in (("runtime-asan", "address,undefined"), ("runtime-tsan", "thread")):
-        folder = ROOT / f"build-check/{name}"
-        if build(tally, name, folder, ["-S", "runtime", *COMPILERS, f"-DQUIRE_SANITIZE={flags}"]):
-            ctest(tally, name, folder, SANITIZER_OPTIONS)
-    folder = ROOT / "build-check/importer"
-    # The tests and the fuzz target of the importer share a build: most of it is the dialect.
-    configure = ["--preset", "fuzz", "-DQUIRE_SANITIZE=address,undefined", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -UNDEBUG"]
-    if build(tally, "importer-asan", folder, configure, ["ImportTests", "ImportFuzzer"]):
-        stage("tests: importer-asan")
-        tally.one("importer-asan: ImportTests", run([folder / "unit/ImportTests", "--gtest_brief=1"], env={**os.environ, **SANITIZER_OPTIONS})[0] == 0)
+def sanitized(tally, fuzz_seconds):
+    """Runtime and importer under AddressSanitizer and UndefinedBehaviorSanitizer, with their fuzz targets; the runtime also under ThreadSanitizer."""
+    runtime, threads, importer = (ROOT / "build-check" / name for name in ("runtime-asan", "runtime-tsan", "importer-asan"))
+    if build(tally, runtime.name, runtime, ["-S", "runtime", *COMPILERS, "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]):
+        ctest(tally, runtime.name, runtime, SANITIZER_OPTIONS)
+        fuzz(tally, runtime, fuzz_seconds)
+    if build(tally, threads.name, threads, ["-S", "runtime", *COMPILERS, "-DQUIRE_SANITIZE=thread"]):
+        ctest(tally, threads.name, threads, SANITIZER_OPTIONS)
+    configure = ["--preset", "asan", "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]
+    if build(tally, importer.name, importer, configure, ["ImportTests", "ImportFuzzer"]):
+        stage(f"tests: {importer.name}")
+        code, output = run([importer / "unit/ImportTests", "--gtest_brief=1"], capture=True, env={**os.environ, **SANITIZER_OPTIONS})
+        passed = re.search(r"^\[  PASSED  \] (\d+) tests?", output, re.M)
+        tally.passed += int(passed[1]) if passed else 0
+        tally.failures += [f"{importer.name}: {name}" for name in sorted(set(re.findall(r"^\[  FAILED  \] (\S+)", output, re.M)))]
+        if code and not any(name.startswith(importer.name) for name in tally.failures):
+            tally.one(f"{importer.name}: ImportTests", False)
+        fuzz(tally, importer, fuzz_seconds)
 
 
 def installed(tally):
@@ -123,15 +129,10 @@ def installed(tally):
             ctest(tally, "consumer", folder)
 
 
-def fuzz(tally, seconds):
-    """Every libFuzzer target for a while; it starts from its seeds and from what earlier runs found."""
-    runtime, importer = ROOT / "build-check/runtime-fuzz", ROOT / "build-check/importer"
-    good = build(tally, "runtime-fuzz", runtime, ["-S", "runtime", *COMPILERS, "-DQUIRE_BUILD_FUZZERS=ON", "-DQUIRE_BUILD_TESTS=OFF",
-                                                  "-DQUIRE_SANITIZE=address,undefined"])
-    if not good:
-        return
-    stage(f"fuzzing, {seconds} s each")
-    programs = [path for folder in (runtime, importer) for path in sorted(folder.rglob("*Fuzzer")) if path.is_file() and os.access(path, os.X_OK)]
+def fuzz(tally, folder, seconds):
+    """Every libFuzzer target of a build folder for a while; it starts from its seeds and from what earlier runs found."""
+    stage(f"fuzzing: {folder.name}, {seconds} s each")
+    programs = [path for path in sorted(folder.rglob("*Fuzzer")) if path.is_file() and os.access(path, os.X_OK)]
     for program in programs:
         found = ROOT / "build-check/fuzz-found" / program.name
         found.mkdir(parents=True, exist_ok=True)
@@ -140,7 +141,7 @@ def fuzz(tally, seconds):
                    f"-artifact_prefix={found.parent}/", found, *seeds]
         tally.one(f"fuzz: {program.name}", run(command, env={**os.environ, **SANITIZER_OPTIONS})[0] == 0)
     if not programs:
-        tally.one("fuzz: no targets", False)
+        tally.one(f"fuzz: no targets in {folder.name}", False)
 
 
 def accept(tally):
@@ -176,8 +177,7 @@ def main():
         if options.accept:
             accept(tally)
     if not options.quick:
-        sanitized(tally)
-        fuzz(tally, options.fuzz_seconds)
+        sanitized(tally, options.fuzz_seconds)
     stage(f"done after {time.monotonic() - start:.0f} s")
     for name in tally.failures:
         print(f"FAILED {name}")
