@@ -17,8 +17,6 @@ static constexpr std::chrono::microseconds spinTime(50);
 /// leaves its share to the others.
 static constexpr int64_t chunksPerThread = 4;
 
-static thread_local bool insideLoop = false;
-
 static void pauseBriefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -98,14 +96,12 @@ void ThreadPool::leave() {
 }
 
 void ThreadPool::runChunks() {
-  insideLoop = true;
   for (;;) {
     int64_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
     if (begin >= count_)
       break;
     fn_(env_, begin, std::min(begin + chunk_, count_));
   }
-  insideLoop = false;
 }
 
 void ThreadPool::workerMain() {
@@ -144,7 +140,7 @@ void ThreadPool::parallel(int64_t count, int64_t grain, quire_task_fn fn, void *
   if (count <= 0)
     return;
   grain = std::max<int64_t>(1, grain);
-  if (workers_.empty() || count <= grain || insideLoop || busy_.exchange(true)) {
+  if (workers_.empty() || count <= grain || busy_.exchange(true)) {
     fn(env, 0, count);
     return;
   }

@@ -14,7 +14,7 @@
 
 namespace quire::runtime {
 
-/// A fork takes about half a microsecond while the workers spin. A worker that
+/// A fork costs a few atomic operations while the workers spin. A worker that
 /// the system does not schedule costs nothing: the caller runs its chunks.
 class ThreadPool {
 public:
@@ -55,7 +55,7 @@ private:
   alignas(64) std::atomic<int64_t> sleepers_{0};
   std::atomic<bool> callerSleeps_{false};
   std::atomic<bool> stop_{false};
-  std::atomic<bool> busy_{false};
+  std::atomic<bool> busy_{false}; // a loop runs; further ones stay on their callers
   std::mutex mutex_;
   std::condition_variable workReady_;
   std::condition_variable workersGone_;
