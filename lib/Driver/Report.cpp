@@ -80,7 +80,7 @@ void printTable(const Report &report, llvm::raw_ostream &os) {
     if (!layer.reason.empty())
       os << "       " << layer.reason << "\n";
   }
-  if (report.paged())
+  if (report.paged() && report.blockTokens > 0) // unknown when nothing was built
     os << "block " << report.blockTokens << " tokens, " << report.blockBytes / report.blockTokens << " bytes of KV a token, "
        << (report.raise.maxPositions > 0 ? "at most " + std::to_string(report.raise.maxPositions) + " positions" : std::string("no limit of positions known"))
        << "\n";
