@@ -178,27 +178,44 @@ bool StepBuilder::planValue(Value value, Plan &plan) {
   return planClone(op, value, plan);
 }
 
-/// True if `result` is `data` with its token axis reduced to the last token.
+/// True if `result` is `data` with its token axis reduced to the last token: the index is -1 or L - 1, and nothing else is cut.
 bool StepBuilder::selectsLastRow(Operation *op, Value data, Value result) {
   const SymbolicTensor *from = model.elementOf(data), *to = model.elementOf(result);
   int axis = model.tokenAxis(data);
-  if (!from || !to || axis < 0 || model.tokenAxis(result) >= 0)
+  if (!from || !to || axis < 0 || !isOfLastToken(result))
     return false;
-  SmallVector<Expr> index;
-  unsigned kept = 0;
-  bool keepsAxis = to->rank() == from->rank();
-  for (unsigned a = 0; a < from->rank(); ++a) {
-    if (int(a) == axis) {
-      index.push_back(exprs.sub(exprs.L(), exprs.num(1)));
-      kept += keepsAxis;
-    } else {
-      if (kept >= to->rank())
-        return false;
-      index.push_back(genericIndex(exprs, kept, to->extents[kept]));
-      ++kept;
-    }
+  auto isLast = [&](Value indices, int64_t at) {
+    const SymbolicTensor *tensor = model.elementOf(indices);
+    if (!tensor || tensor->rank() > 1)
+      return false;
+    Expr index = tensor->rank() == 0 ? tensor->element : elementAt(exprs, *tensor, {exprs.num(at)});
+    return exprs.isConst(index, -1) || index == exprs.sub(exprs.L(), exprs.num(1));
+  };
+  if (auto gather = dyn_cast<onnx::GatherOp>(op)) {
+    const SymbolicTensor *indices = model.elementOf(gather.getIndices());
+    bool one = indices && (indices->rank() == 0 || (indices->rank() == 1 && exprs.isConst(indices->extents[0], 1)));
+    int64_t gathered = gather.getAxis() < 0 ? gather.getAxis() + int64_t(from->rank()) : gather.getAxis();
+    return one && gathered == axis && isLast(gather.getIndices(), 0);
   }
-  return kept == to->rank() && elementAt(exprs, *from, index) == to->element;
+  auto slice = dyn_cast<onnx::SliceOp>(op);
+  if (!slice || from->rank() != to->rank())
+    return false;
+  for (unsigned a = 0; a < to->rank(); ++a)
+    if (int(a) == axis ? !exprs.isConst(to->extents[a], 1) : from->extents[a] != to->extents[a])
+      return false;
+  std::optional<SmallVector<int64_t>> axes, steps;
+  if (!isa<NoneType>(slice.getAxes().getType()) && !(axes = constantElements(slice.getAxes())))
+    return false;
+  if (!isa<NoneType>(slice.getSteps().getType()) && !(steps = constantElements(slice.getSteps())))
+    return false;
+  if (steps && llvm::any_of(*steps, [](int64_t step) { return step != 1; }))
+    return false;
+  for (int64_t at = 0, end = axes ? int64_t(axes->size()) : int64_t(from->rank()); at < end; ++at) {
+    int64_t cut = axes ? (*axes)[at] : at;
+    if ((cut < 0 ? cut + int64_t(from->rank()) : cut) == axis)
+      return isLast(slice.getStarts(), at);
+  }
+  return false;
 }
 
 /// A slice from 0 of a table can be left out when only rows inside of the slice are taken from it.
