@@ -137,7 +137,7 @@ bool Interp::learnMaskLength(bool onlyIfUsed) {
     Expr symbol = inputSymbol(i, 1);
     BlockArgument mask = fn.getArgument(i);
     auto mentions = [&](auto &entry) {
-      const SymbolicTensor &t = entry.second;
+      const SymbolicTensor &t = *entry.second;
       return entry.first != mask &&
              (t.element->uses(symbol) ||
               llvm::any_of(t.extents, [&](Expr d) { return d->uses(symbol); }));
@@ -194,13 +194,13 @@ void Interp::setUnknown(Operation *op) {
       t.extents.push_back(it == bindings.end() ? symbol : it->second);
     }
     t.element = bad(op, "no rule for this operator");
-    env[v] = std::move(t);
+    env[v] = std::make_unique<SymbolicTensor>(std::move(t));
   }
 }
 
 const SymbolicTensor *Interp::find(Value v) const {
   auto it = env.find(v);
-  return it == env.end() ? nullptr : &it->second;
+  return it == env.end() ? nullptr : it->second.get();
 }
 
 const SymbolicTensor *Interp::get(Value v) {
@@ -221,7 +221,7 @@ void Interp::set(Value v, SymbolicTensor t) {
   if (isa<NoneType>(v.getType()))
     return;
   collapse(v, t);
-  env[v] = std::move(t);
+  env[v] = std::make_unique<SymbolicTensor>(std::move(t));
 }
 
 void Interp::collapse(Value v, SymbolicTensor &t) {

@@ -204,7 +204,8 @@ private:
   mlir::func::FuncOp fn;
   InterpOptions options;
   mutable onnx::EntryOp entry;
-  llvm::DenseMap<mlir::Value, SymbolicTensor> env;
+  /// Tensors keep their address while rules set others.
+  llvm::DenseMap<mlir::Value, std::unique_ptr<SymbolicTensor>> env;
   llvm::DenseMap<mlir::Value, llvm::StringRef> labels;
   llvm::StringSet<> usedLabels;
   llvm::DenseMap<Expr, Expr> bindings;

@@ -39,15 +39,20 @@ void Interp::bindInput(unsigned i) {
   bool fixedBatch = rank && !type.isDynamicDim(0);
   Expr batch = fixedBatch ? t.extents[0] : B;
   bool isRows = role == InputRole::InputIds || role == InputRole::PositionIds;
-  if (isRows && rank == 2) {
-    if (!type.isDynamicDim(1) && L != t.extents[1]) {
+  bool isRow = role == InputRole::CachePosition && rank == 1;
+  if ((isRows && rank == 2) || isRow) {
+    unsigned axis = rank - 1;
+    if (!type.isDynamicDim(axis) && L != t.extents[axis]) {
       if (!pending) {
         pending.var = ctx.L();
-        pending.value = t.extents[1];
+        pending.value = t.extents[axis];
       }
       return;
     }
-    t.extents = {batch, L};
+    if (isRow)
+      t.extents = {L};
+    else
+      t.extents = {batch, L};
   } else if (rank >= 1 && (role == InputRole::AttentionMask ||
                            role == InputRole::EncoderMask)) {
     t.extents[0] = batch;
@@ -70,8 +75,8 @@ void Interp::bindInput(unsigned i) {
     t.element = t.type == ElementType::Bool ? ctx.boolean(true) : ctx.num(1);
     break;
   case InputRole::CachePosition:
-    t.extents = {L};
-    t.element = ctx.add(P, index(0, L));
+    t.element = rank == 1 ? ctx.add(P, index(0, L))
+                          : ctx.bad("input '" + name + "' is no vector");
     break;
   case InputRole::PastLengths:
     t.extents = {batch};
@@ -118,7 +123,7 @@ void Interp::bindInput(unsigned i) {
     t.element = ctx.bad("input '" + name + "' has no known role");
     break;
   }
-  env[arg] = std::move(t);
+  env[arg] = std::make_unique<SymbolicTensor>(std::move(t));
 }
 
 } // namespace quire

@@ -56,7 +56,7 @@ llvm::Error Evaluator::checkArgument(unsigned index, const Tensor &argument) {
   return fail(name + ": expected shape " + textOf(shape) + ", but got " + textOf(argument.shape()));
 }
 
-llvm::Expected<Tensors> Evaluator::run(ArrayRef<Tensor> arguments) {
+llvm::Error Evaluator::checkArguments(ArrayRef<Tensor> arguments) {
   if (!entry)
     return fail("expected a function @main");
   if (arguments.size() != entry.getNumArguments())
@@ -64,12 +64,55 @@ llvm::Expected<Tensors> Evaluator::run(ArrayRef<Tensor> arguments) {
   for (auto [index, argument] : llvm::enumerate(arguments))
     if (llvm::Error error = checkArgument(static_cast<unsigned>(index), argument))
       return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<Tensors> Evaluator::run(ArrayRef<Tensor> arguments) {
+  if (llvm::Error error = checkArguments(arguments))
+    return error;
   Tensors results;
   llvm::Error error = runBlock(entry.getBody().front(), arguments, results);
   values.clear();
   if (error)
     return error;
   return results;
+}
+
+Result Evaluator::valueOf(Value value, ArrayRef<Tensor> arguments) {
+  if (llvm::Error error = checkArguments(arguments))
+    return error;
+  Block &body = entry.getBody().front();
+  if (value.getParentBlock() != &body)
+    return fail("expected a value of the function's body");
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return arguments[argument.getArgNumber()];
+  llvm::DenseSet<Operation *> needed;
+  SmallVector<Operation *> open{value.getDefiningOp()};
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    if (!needed.insert(op).second)
+      continue;
+    op->walk([&](Operation *inner) { // what subgraphs capture counts too
+      for (Value operand : inner->getOperands())
+        if (Operation *definition = operand.getDefiningOp(); definition && definition->getBlock() == &body)
+          open.push_back(definition);
+    });
+  }
+  for (auto [argument, tensor] : llvm::zip_equal(body.getArguments(), arguments))
+    values[argument] = tensor;
+  auto runNeeded = [&]() -> llvm::Error {
+    for (Operation &op : body)
+      if (needed.contains(&op))
+        if (llvm::Error error = runOperation(op))
+          return error;
+    return llvm::Error::success();
+  };
+  llvm::Error error = runNeeded();
+  Tensor result = values.lookup(value);
+  values.clear();
+  if (error)
+    return error;
+  return result;
 }
 
 llvm::Expected<llvm::StringMap<Tensor>> Evaluator::run(const llvm::StringMap<Tensor> &arguments) {

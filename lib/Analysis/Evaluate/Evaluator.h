@@ -28,6 +28,9 @@ public:
   /// By the names of the file; every input must be given, and only inputs.
   llvm::Expected<llvm::StringMap<Tensor>> run(const llvm::StringMap<Tensor> &arguments);
 
+  /// The value of one result or argument of the function's body, computing only what it needs.
+  Result valueOf(mlir::Value value, llvm::ArrayRef<Tensor> arguments);
+
   llvm::Error runRegion(mlir::Region &region, llvm::ArrayRef<Tensor> arguments,
                         llvm::SmallVectorImpl<Tensor> &results) override;
   Result weight(mlir::FlatSymbolRefAttr symbol) override;
@@ -35,6 +38,7 @@ public:
 private:
   llvm::Error runBlock(mlir::Block &block, llvm::ArrayRef<Tensor> arguments, llvm::SmallVectorImpl<Tensor> &results);
   llvm::Error runOperation(mlir::Operation &op);
+  llvm::Error checkArguments(llvm::ArrayRef<Tensor> arguments);
   llvm::Error checkArgument(unsigned index, const Tensor &argument);
   /// For each operation of a block, the values of the block that nothing after it reads.
   using LastUses = llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 2>>;

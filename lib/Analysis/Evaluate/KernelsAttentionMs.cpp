@@ -36,12 +36,21 @@ static Expected<GroupQueryPlan> planGroupQuery(const GroupQueryOperands &in, con
     return fail("expected keys [batch,sequence," + Twine(kvHeads * plan.size) + "], but got " +
                 textOf(in.key->shape()));
   if (in.pastKey) {
-    if (!in.pastValue || in.pastKey->rank() != 4 || in.pastKey->shape()[1] != kvHeads ||
+    if (!in.pastValue || in.pastValue->shape() != in.pastKey->shape() || in.pastKey->rank() != 4 ||
+        in.pastKey->shape()[0] != plan.batch || in.pastKey->shape()[1] != kvHeads ||
         in.pastKey->shape()[3] != plan.size)
       return fail("expected a past [batch," + Twine(kvHeads) + ",past," + Twine(plan.size) + "], but got " +
                   textOf(in.pastKey->shape()));
     plan.pastRows = in.pastKey->shape()[2];
   }
+  auto fits = [](Operand operand, int64_t count) { return !operand || operand->count() == count; };
+  if (!fits(in.sink, heads) || !fits(in.qNorm, plan.size) || !fits(in.kNorm, plan.size) ||
+      !fits(in.positions, plan.batch * plan.sequence) || (in.value && in.value->shape() != in.key->shape()))
+    return fail("expected a value like the key, one sink a head, norms of " + Twine(plan.size) +
+                " and a position a token");
+  if (attributes.doRotary && (!in.cosCache || !in.sinCache || in.cosCache->rank() != 2 ||
+                              in.cosCache->shape() != in.sinCache->shape() || 2 * in.cosCache->shape()[1] > plan.size))
+    return fail("expected cos_cache and sin_cache [positions," + Twine(plan.size / 2) + "] with do_rotary");
   auto last = integersOf(*in.seqlensK);
   auto total = static_cast<int64_t>(scalarOf(*in.totalLength));
   if (static_cast<int64_t>(last.size()) != plan.batch)
@@ -140,8 +149,6 @@ Results groupQueryAttention(const GroupQueryOperands &in, const GroupQueryAttrib
   normalizeHeads(q, in.qNorm, attributes.qNormEpsilon);
   normalizeHeads(k, in.kNorm, attributes.kNormEpsilon);
   if (attributes.doRotary) {
-    if (!in.cosCache || !in.sinCache)
-      return fail("expected cos_cache and sin_cache with do_rotary");
     if (Error error = rotateNew(q, plan, in, attributes.rotaryInterleaved))
       return error;
     if (Error error = rotateNew(k, plan, in, attributes.rotaryInterleaved))

@@ -217,8 +217,11 @@ Result tensorScatter(const Tensor &past, const Tensor &update, Operand writeIndi
   if (Ints(expected) != update.shape() || expected[*normal] > past.shape()[*normal])
     return fail("expected an update within " + textOf(past.shape()) + ", but got " + textOf(update.shape()));
   std::vector<int64_t> starts(static_cast<size_t>(past.shape()[0]), 0);
-  if (writeIndices)
+  if (writeIndices) {
+    if (writeIndices->count() != past.shape()[0])
+      return fail("expected " + Twine(past.shape()[0]) + " write indices, but got " + textOf(writeIndices->shape()));
     llvm::copy(integersOf(*writeIndices), starts.begin());
+  }
   int64_t capacity = past.shape()[*normal], length = update.shape()[*normal];
   int64_t inner = countOf(past.shape().drop_front(*normal + 1)), outer = countOf(past.shape().take_front(*normal));
   std::vector<int64_t> positions;

@@ -57,7 +57,8 @@ static std::string unsupported(const AttentionSite &site, const RaisedModel &mod
 
 static LayerReport layerReport(const AttentionSite &site, const RaisedModel &model, const AttentionOrigins &origins) {
   LayerReport layer;
-  layer.node = site.node;
+  auto name = site.result.value ? site.result.value.getLoc()->findInstanceOf<NameLoc>() : NameLoc();
+  layer.node = name ? name.getName().str() : site.node;
   layer.idiom = site.idiom;
   if (auto origin = site.softmax ? origins.find(site.softmax) : origins.end(); origin != origins.end())
     layer.idiom = origin->second.str();
