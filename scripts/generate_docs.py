@@ -70,12 +70,16 @@ def passes(tblgen):
 
 
 def dialect_operators():
-    """(family, class, ONNX name, version, summary) of every operator of the dialect."""
-    pattern = re.compile(r'^def ONNX_(\w+)Op : ONNX_(MS)?(?:Region)?Op<"(\w+)", (\d+).*?let summary = "([^"]*)"', re.S | re.M)
+    """(family, class, name with its domain, version, summary) of every operator of the dialect."""
+    plain = re.compile(r'ONNX_(MS)?(?:Region)?Op<"(\w+)", (\d+)')
+    general = re.compile(r'ONNX_OperatorOp<"[\w.]+", "(\w+)", "([\w.]*)", (\d+)')
+    definition = re.compile(r'^def ONNX_(\w+Op)\s+: (.*?)\{.*?let summary = "([^"]*)"', re.S | re.M)
     for family in FAMILIES:
-        text = (ROOT / f"dialects/ONNX/ONNX{family}Ops.td").read_text()
-        for name, microsoft, spelling, version, summary in pattern.findall(text):
-            yield family, name + "Op", ("com.microsoft." if microsoft else "") + spelling, version, summary
+        for name, base, summary in definition.findall((ROOT / f"dialects/ONNX/ONNX{family}Ops.td").read_text()):
+            if found := plain.match(base):
+                yield family, name, ("com.microsoft." if found[1] else "") + found[2], found[3], summary
+            elif found := general.match(base):
+                yield family, name, f"{found[2]}.{found[1]}", found[3], summary
 
 
 def registered(folder, files, pattern):
