@@ -49,6 +49,21 @@ TEST_P(Attend, MatchesDouble) {
   }
 }
 
+// A page is read in whole vectors of the target, and the pages to come are prefetched into the second-level cache.
+TEST(AttendCode, UsesVectorsOfTheTarget) {
+  AttendCase c;
+  c.queryHeads = c.heads = 2;
+  c.key = c.value = 64;
+  c.lanes = 16;
+  std::string text = AttendFixture(c).moduleText();
+  std::string avx512 = assemblyOf(text, quire::cpu::CpuTarget::named("znver4"));
+  EXPECT_NE(avx512.find("vfmadd231ps\t%zmm"), std::string::npos);
+  EXPECT_NE(avx512.find("prefetcht1"), std::string::npos);
+  std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell"));
+  EXPECT_NE(avx2.find("vfmadd231ps\t%ymm"), std::string::npos);
+  EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
+}
+
 AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t key, int64_t value) {
   AttendCase c;
   c.name = name;
