@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What is not proved is refused, and the module stays as it was, to the bit.
+// RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=mask 2>&1 | FileCheck %s --check-prefix=ROLE
+// ROLE: error: expected NAME=ROLE with a known role, but got 'nothing=mask'
+// RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=state 2>&1 | FileCheck %s --check-prefix=NAME
+// NAME: error: expected the name of an input, but got 'nothing'
+// RUN: not quire-opt %s --raise-attention 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: error: expected an imported model with @main and onnx.entry
+
+// A key that is after the query is visible: not causal.
+// RUN: sed 's/onnx.Greater %%k_index, %%q_column/onnx.Less %%k_index, %%q_column/' %S/raise-attention.mlir > %t.less.mlir
+// RUN: not quire-opt %t.less.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=LESS
+// LESS: error: not raised: {{.*}}mask has no known kind: [k - p >= 0]
+
+// Logits that mix the tokens of the call.
+// RUN: sed 's/%%logits = onnx.MatMul %%o2, %%wo/%%mean_axis = onnx.constant dense<1> : tensor<1xi64>\n  %%mean = onnx.ReduceMean %%o2, %%mean_axis {keepdims = 1 : i64, noop_with_empty_axes = 0 : i64} : (tensor<?x?x8xf32>, tensor<1xi64>) -> tensor<?x?x8xf32>\n  %%logits = onnx.MatMul %%mean, %%wo/' %S/raise-attention.mlir > %t.mean.mlir
+// RUN: not quire-opt %t.mean.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=MEAN
+// MEAN: error: not raised: output 'e': ReduceMean {{.*}}
+
+// The value that is stored is not the value that is attended.
+// RUN: sed 's/%%values = onnx.Concat %%pv, %%v /%%doubled = onnx.Add %%v, %%v : (tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>) -> tensor<?x1x?x4xf32>\n  %%rows_kept = onnx.Concat %%pv, %%doubled {axis = 2 : i64} : (tensor<?x1x?x4xf32>, tensor<?x1x?x4xf32>) -> tensor<?x1x?x4xf32>\n  %%values = onnx.Concat %%pv, %%v /; s/return %%logits, %%keys, %%values/return %%logits, %%keys, %%rows_kept/' %S/raise-attention.mlir > %t.stored.mlir
+// RUN: not quire-opt %t.stored.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=STORED
+// STORED: error: not raised: {{.*}}the row attended differs from the row stored
+
+// Refusal leaves the module bit-identical.
+// RUN: quire-opt %t.stored.mlir -o %t.before.mlir
+// RUN: not quire-opt %t.stored.mlir --raise-attention --mlir-print-ir-after-failure 2> %t.after.log
+// RUN: sed '1,/IR Dump After/d' %t.after.log > %t.after.mlir
+// RUN: diff -B %t.before.mlir %t.after.mlir
