@@ -103,11 +103,17 @@ private:
         op->erase();
   }
 
+  /// A constant or an absent operand of an operator that remains too: the operator is what is not implemented.
+  static bool isOperandOfRemaining(Operation *op) {
+    return isa<onnx::NoneOp, onnx::ConstantOp, onnx::WeightOp>(op) &&
+           llvm::any_of(op->getUsers(), [](Operation *user) { return isa_and_nonnull<onnx::ONNXDialect>(user->getDialect()); });
+  }
+
   static LogicalResult reportRemaining(func::FuncOp function, const ConversionState &state) {
     LogicalResult result = success();
     for (Operation *op : onnxOps(function)) {
-      if (isa<onnx::NoneOp>(op))
-        continue; // an absent operand of another op that remains
+      if (isOperandOfRemaining(op))
+        continue;
       InFlightDiagnostic diagnostic = op->emitError("not implemented: convert ") << op->getName();
       if (auto why = state.refusals.find(op); why != state.refusals.end())
         diagnostic << ": " << why->second;

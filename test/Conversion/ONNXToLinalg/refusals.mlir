@@ -255,3 +255,26 @@ func.func @gather_nd_batches(%x: tensor<4x4x?xf32>, %i: tensor<4x1xi64>) {
   "test.use"(%y) : (tensor<4x?xf32>) -> ()
   return
 }
+
+// -----
+
+// The operator is what is missing, not its constants.
+func.func @quantized(%x: tensor<1x?x32xf32>) {
+  %none = onnx.none : none
+  %w = onnx.constant dense<1> : tensor<2x1x16xui8>
+  %s = onnx.constant dense<1.0> : tensor<2xf32>
+  // expected-error @below {{not implemented: convert onnx.ms.MatMulNBits}}
+  %y = onnx.ms.MatMulNBits %x, %w, %s, %none, %none, %none {K = 32 : i64, N = 2 : i64, bits = 4 : i64, block_size = 32 : i64}
+      : (tensor<1x?x32xf32>, tensor<2x1x16xui8>, tensor<2xf32>, none, none, none) -> tensor<1x?x2xf32>
+  "test.use"(%y) : (tensor<1x?x2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @unknown_extents(%batch: !kvrt.batch) {
+  // expected-error @below {{not implemented: convert onnx.constant: elements that are not dense}}
+  %c = onnx.constant sparse<[[0]], [1.0]> : tensor<4xf32>
+  "test.use"(%c) : (tensor<4xf32>) -> ()
+  return
+}
