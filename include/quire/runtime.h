@@ -37,16 +37,16 @@ extern "C" {
 
 typedef enum quire_status {
   QUIRE_OK = 0,
-  QUIRE_INVALID_ARGUMENT = 1,  /* the call breaks its contract */
-  QUIRE_STALE_HANDLE = 2,      /* the sequence or block was released */
-  QUIRE_OUT_OF_BLOCKS = 3,     /* the pool has fewer free blocks than needed; release some and repeat */
-  QUIRE_OUT_OF_MEMORY = 4,     /* the system gave no memory */
-  QUIRE_TOO_LONG = 5,          /* beyond the model's max_positions */
-  QUIRE_IO_ERROR = 6,          /* a file cannot be opened or read */
-  QUIRE_BAD_ARTEFACT = 7,      /* a file of the model is missing, truncated, edited or malformed */
-  QUIRE_WRONG_VERSION = 8,     /* the model was written for another version of the format or the ABI */
-  QUIRE_UNSUPPORTED_CPU = 9,   /* the model needs instructions that this machine lacks */
-  QUIRE_INVARIANT_BROKEN = 10  /* a defect of the runtime or of the model's code was caught */
+  QUIRE_INVALID_ARGUMENT = 1, /* the call breaks its contract */
+  QUIRE_STALE_HANDLE = 2,     /* the sequence or block was released */
+  QUIRE_OUT_OF_BLOCKS = 3,    /* the pool has fewer free blocks than needed; release some and repeat */
+  QUIRE_OUT_OF_MEMORY = 4,    /* the system gave no memory */
+  QUIRE_TOO_LONG = 5,         /* beyond the model's max_positions */
+  QUIRE_IO_ERROR = 6,         /* a file cannot be opened or read */
+  QUIRE_BAD_ARTEFACT = 7,     /* a file of the model is missing, truncated, edited or malformed */
+  QUIRE_WRONG_VERSION = 8,    /* the model was written for another version of the format or the ABI */
+  QUIRE_UNSUPPORTED_CPU = 9,  /* the model needs instructions that this machine lacks */
+  QUIRE_INVARIANT_BROKEN = 10 /* a defect of the runtime or of the model's code was caught */
 } quire_status;
 
 /* Name of a status, such as "out of blocks". Never NULL; the memory is static. */
@@ -112,12 +112,12 @@ typedef struct quire_pool_stats {
   size_t struct_size;
   int64_t blocks_total;
   int64_t blocks_free;
-  int64_t blocks_peak;   /* most blocks in use at any time */
-  int64_t block_bytes;   /* over all layers */
+  int64_t blocks_peak; /* most blocks in use at any time */
+  int64_t block_bytes; /* over all layers */
   int64_t block_tokens;
-  int64_t sequences;     /* alive */
-  int64_t allocations;   /* blocks handed out since creation */
-  int64_t copied_bytes;  /* stored KV copied between blocks (a fork that grows inside a shared block) */
+  int64_t sequences;    /* alive */
+  int64_t allocations;  /* blocks handed out since creation */
+  int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
 } quire_pool_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, never moved, never grown. Fails with
@@ -175,7 +175,8 @@ quire_status quire_sequence_truncate(quire_pool *pool, quire_sequence sequence, 
 quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequence, int64_t *out);
 
 /* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
-quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks, int64_t *count);
+quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,
+                                  int64_t *count);
 
 /*===----------------------------------------------------------------------===*
  * Steps
@@ -217,12 +218,12 @@ quire_status quire_executor_step(quire_executor *executor, const quire_batch *ba
 typedef struct quire_explicit_batch {
   size_t struct_size;
   int64_t sequence_count;
-  const int64_t *token_counts;  /* [sequence_count], each at least 1 */
-  const int64_t *tokens;        /* [sum of token_counts] ids */
-  const int64_t *past_lens;     /* [sequence_count] tokens stored before */
-  const int32_t *block_tables;  /* [sequence_count][table_stride] */
+  const int64_t *token_counts; /* [sequence_count], each at least 1 */
+  const int64_t *tokens;       /* [sum of token_counts] ids */
+  const int64_t *past_lens;    /* [sequence_count] tokens stored before */
+  const int32_t *block_tables; /* [sequence_count][table_stride] */
   int64_t table_stride;
-  const int64_t *selected;      /* [selected_count] rows, ascending */
+  const int64_t *selected; /* [selected_count] rows, ascending */
   int64_t selected_count;
 } quire_explicit_batch;
 
@@ -231,9 +232,9 @@ quire_status quire_executor_invoke(quire_executor *executor, const quire_explici
 typedef struct quire_executor_stats {
   size_t struct_size;
   int64_t steps;
-  int64_t tokens;             /* rows over all steps */
+  int64_t tokens; /* rows over all steps */
   int64_t threads;
-  int64_t scratch_bytes;      /* of the largest step allowed */
+  int64_t scratch_bytes; /* of the largest step allowed */
   int64_t acquires;
   int64_t prefetch_issued;    /* requests that the model made */
   int64_t prefetch_redundant; /* those for blocks that were already resident */
@@ -260,7 +261,8 @@ quire_status quire_executor_trace(const quire_executor *executor, const quire_tr
 
 /* The loop that models use: runs fn over [0, count) in chunks of at least `grain`, on the executor's threads; returns when all
  * ran. Called from inside such a loop it runs on the calling thread. */
-quire_status quire_executor_parallel(quire_executor *executor, int64_t count, int64_t grain, quire_task_fn fn, void *env);
+quire_status quire_executor_parallel(quire_executor *executor, int64_t count, int64_t grain, quire_task_fn fn,
+                                     void *env);
 
 #ifdef __cplusplus
 }

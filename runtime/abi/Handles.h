@@ -35,7 +35,8 @@ inline quire_status nullArgument(const char *name) {
 }
 
 /// Runs an operation that returns Status.
-template <typename Operation> quire_status guarded(Operation operation) noexcept {
+template <typename Operation>
+quire_status guarded(Operation operation) noexcept {
   try {
     return report(operation());
   } catch (const std::bad_alloc &) {
@@ -47,7 +48,8 @@ template <typename Operation> quire_status guarded(Operation operation) noexcept
 
 /// Copies the part of an option structure that the caller's header knows.
 /// False if its size cannot be right.
-template <typename Options> bool readOptions(const Options *given, Options &out) {
+template <typename Options>
+bool readOptions(const Options *given, Options &out) {
   out = Options();
   if (!given)
     return true;
@@ -58,7 +60,8 @@ template <typename Options> bool readOptions(const Options *given, Options &out)
 }
 
 /// Writes the part of a result structure that the caller's header knows.
-template <typename Result> bool writeResult(Result value, Result *out) {
+template <typename Result>
+bool writeResult(Result value, Result *out) {
   size_t size = out->struct_size;
   if (size < sizeof(size_t) || size > 4096)
     return false;
@@ -67,9 +70,7 @@ template <typename Result> bool writeResult(Result value, Result *out) {
   return true;
 }
 
-inline Status badStructSize() {
-  return failure(QUIRE_INVALID_ARGUMENT, "struct_size is not set");
-}
+inline Status badStructSize() { return failure(QUIRE_INVALID_ARGUMENT, "struct_size is not set"); }
 
 } // namespace quire::runtime
 

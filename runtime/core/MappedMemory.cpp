@@ -15,8 +15,7 @@ static constexpr size_t smallPage = 4096;
 static constexpr size_t hugePage = size_t(2) << 20;
 
 MappedMemory::MappedMemory(MappedMemory &&other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
       mapped_(std::exchange(other.mapped_, 0)) {}
 
 MappedMemory &MappedMemory::operator=(MappedMemory &&other) noexcept {
@@ -46,11 +45,10 @@ Status MappedMemory::map(size_t bytes, Pages pages) {
   if (bytes > SIZE_MAX - hugePage - smallPage)
     return failure(QUIRE_OUT_OF_MEMORY, "cannot map %zu bytes", bytes);
   size_t whole = bytes == 0 ? smallPage : (bytes + smallPage - 1) & ~(smallPage - 1);
-  void *start = ::mmap(nullptr, whole + slack, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *start =
+      ::mmap(nullptr, whole + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED)
-    return failure(QUIRE_OUT_OF_MEMORY, "cannot map %zu bytes: %s", bytes,
-                   std::strerror(errno));
+    return failure(QUIRE_OUT_OF_MEMORY, "cannot map %zu bytes: %s", bytes, std::strerror(errno));
   char *base = static_cast<char *>(start);
   if (huge) {
     size_t offset = -reinterpret_cast<uintptr_t>(base) & (hugePage - 1);

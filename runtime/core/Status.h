@@ -13,8 +13,7 @@ namespace quire::runtime {
 class [[nodiscard]] Status {
 public:
   Status() = default;
-  Status(quire_status code, std::string text)
-      : code_(code), text_(std::move(text)) {}
+  Status(quire_status code, std::string text) : code_(code), text_(std::move(text)) {}
 
   bool ok() const { return code_ == QUIRE_OK; }
   quire_status code() const { return code_; }
@@ -26,19 +25,18 @@ private:
 };
 
 /// A failure whose text is printf-formatted.
-Status failure(quire_status code, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+Status failure(quire_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 inline Status success() { return Status(); }
 
 } // namespace quire::runtime
 
 /// Returns from the enclosing function when `expression` failed.
-#define QUIRE_TRY(expression)                                                  \
-  do {                                                                         \
-    ::quire::runtime::Status quireTried = (expression);                        \
-    if (!quireTried.ok())                                                      \
-      return quireTried;                                                       \
+#define QUIRE_TRY(expression)                                                                                          \
+  do {                                                                                                                 \
+    ::quire::runtime::Status quireTried = (expression);                                                                \
+    if (!quireTried.ok())                                                                                              \
+      return quireTried;                                                                                               \
   } while (false)
 
 #endif // QUIRE_RUNTIME_CORE_STATUS_H

@@ -25,8 +25,7 @@ static constexpr int64_t tableSlack = 64;
 Executor::Executor(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, const Options &options)
     : model_(std::move(model)), pool_(std::move(pool)), options_(options), table_(), threads_(options.threads),
       start_(std::chrono::steady_clock::now()), positions_(static_cast<size_t>(options.maxTokens)),
-      sequenceOf_(static_cast<size_t>(options.maxTokens)),
-      queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
+      sequenceOf_(static_cast<size_t>(options.maxTokens)), queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
       pastLens_(static_cast<size_t>(options.maxSequences)), distinct_(static_cast<size_t>(options.maxSequences)),
       held_(new std::atomic<int64_t>[static_cast<size_t>(model_->info().layer_count)]),
       trace_(static_cast<size_t>(options.traceCapacity)) {
@@ -61,7 +60,8 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
 
   std::unique_ptr<Executor> executor(new Executor(model, pool, options));
   int64_t scratch;
-  if (__builtin_mul_overflow(options.maxTokens, std::max(info.scratch_per_token, info.scratch_per_selected), &scratch) ||
+  if (__builtin_mul_overflow(options.maxTokens, std::max(info.scratch_per_token, info.scratch_per_selected),
+                             &scratch) ||
       scratch > INT64_MAX / 4)
     return failure(QUIRE_OUT_OF_MEMORY, "scratch for steps of %lld tokens is too large", ll(options.maxTokens));
   QUIRE_TRY(executor->scratch_.map(static_cast<size_t>(scratchBytes(info, options.maxTokens, options.maxTokens)),
@@ -72,8 +72,8 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
   int64_t entries;
   if (__builtin_mul_overflow(options.maxSequences, stride, &entries) || entries > INT64_MAX / 16)
     return failure(QUIRE_OUT_OF_MEMORY, "block tables of %lld sequences are too large", ll(options.maxSequences));
-  QUIRE_TRY(executor->tables_.map(static_cast<size_t>(entries + tableSlack) * sizeof(int32_t),
-                                  MappedMemory::Pages::Small));
+  QUIRE_TRY(
+      executor->tables_.map(static_cast<size_t>(entries + tableSlack) * sizeof(int32_t), MappedMemory::Pages::Small));
   out = std::move(executor);
   return success();
 }
@@ -215,8 +215,8 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
     for (int64_t i = 0; i < needed; ++i) {
       int32_t block = batch.block_tables[s * batch.table_stride + i];
       if (block < 0 || block >= pool_->blocksTotal())
-        return failure(QUIRE_INVALID_ARGUMENT, "block_tables[%lld][%lld]: expected 0 to %lld, but got %d", ll(s),
-                       ll(i), ll(pool_->blocksTotal() - 1), block);
+        return failure(QUIRE_INVALID_ARGUMENT, "block_tables[%lld][%lld]: expected 0 to %lld, but got %d", ll(s), ll(i),
+                       ll(pool_->blocksTotal() - 1), block);
     }
   }
   describeRows(batch.sequence_count, batch.token_counts, batch.past_lens);
@@ -248,8 +248,9 @@ Status Executor::run(quire_step &step) {
   for (int64_t layer = 0; layer < pool_->layerCount(); ++layer)
     bad |= held_[layer].exchange(0) != 0;
   if (bad)
-    return failure(QUIRE_INVARIANT_BROKEN,
-                   "the model's code does not acquire and release each layer in pairs, or names a layer that does not exist");
+    return failure(
+        QUIRE_INVARIANT_BROKEN,
+        "the model's code does not acquire and release each layer in pairs, or names a layer that does not exist");
   return success();
 }
 

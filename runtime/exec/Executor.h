@@ -29,9 +29,7 @@ public:
 
   Status step(const quire_batch &batch, float *logits);
   Status invoke(const quire_explicit_batch &batch, float *logits);
-  void parallel(int64_t count, int64_t grain, quire_task_fn fn, void *env) {
-    threads_.parallel(count, grain, fn, env);
-  }
+  void parallel(int64_t count, int64_t grain, quire_task_fn fn, void *env) { threads_.parallel(count, grain, fn, env); }
 
   void stats(quire_executor_stats &out) const;
   /// Number of recorded events.

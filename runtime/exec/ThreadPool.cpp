@@ -26,7 +26,8 @@ static void pauseBriefly() {
 }
 
 /// Spins until `done()` or the spin time is over; true if done.
-template <typename Condition> static bool spinUntil(Condition done) {
+template <typename Condition>
+static bool spinUntil(Condition done) {
   auto end = std::chrono::steady_clock::now() + spinTime;
   do {
     for (int i = 0; i < 32; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// CPU features from CPUID and XGETBV (Intel SDM volume 2A, CPUID; volume 1, 13.3) or from the Linux hardware capabilities.
+// CPU features from CPUID and XGETBV (Intel SDM volume 2A, CPUID; volume 1, 13.3) or from the Linux hardware
+// capabilities.
 #include "model/CpuFeatures.h"
 
 #include <cstdint>
@@ -180,10 +181,9 @@ struct Feature {
 };
 
 constexpr Feature features[] = {
-    {"fp-armv8", HWCAP_FP, 0},    {"neon", HWCAP_ASIMD, 0},     {"crc", HWCAP_CRC32, 0},
-    {"lse", HWCAP_ATOMICS, 0},    {"fullfp16", HWCAP_FPHP, 0},  {"rdm", HWCAP_ASIMDRDM, 0},
-    {"dotprod", HWCAP_ASIMDDP, 0}, {"sve", HWCAP_SVE, 0},       {"sve2", 0, HWCAP2_SVE2},
-    {"i8mm", 0, HWCAP2_I8MM},     {"bf16", 0, HWCAP2_BF16},
+    {"fp-armv8", HWCAP_FP, 0},   {"neon", HWCAP_ASIMD, 0},   {"crc", HWCAP_CRC32, 0},       {"lse", HWCAP_ATOMICS, 0},
+    {"fullfp16", HWCAP_FPHP, 0}, {"rdm", HWCAP_ASIMDRDM, 0}, {"dotprod", HWCAP_ASIMDDP, 0}, {"sve", HWCAP_SVE, 0},
+    {"sve2", 0, HWCAP2_SVE2},    {"i8mm", 0, HWCAP2_I8MM},   {"bf16", 0, HWCAP2_BF16},
 };
 
 bool has(const Feature &feature) {

@@ -46,8 +46,7 @@ public:
     const Json &value = member(object, where, key);
     if (!status_.ok())
       return 0;
-    if (!value.is_number_integer() ||
-        (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX))) {
+    if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX))) {
       fail(name(where, key), "an integer", value);
       return 0;
     }
@@ -78,14 +77,12 @@ public:
     std::string shown = got.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (shown.size() > 60)
       shown = shown.substr(0, 57) + "...";
-    status_ = failure(QUIRE_BAD_ARTEFACT, "%s: %s: expected %s, but got %s", path_.c_str(), what.c_str(),
-                      expected, shown.c_str());
+    status_ = failure(QUIRE_BAD_ARTEFACT, "%s: %s: expected %s, but got %s", path_.c_str(), what.c_str(), expected,
+                      shown.c_str());
   }
 
 private:
-  static std::string name(const std::string &where, const char *key) {
-    return where.empty() ? key : where + "." + key;
-  }
+  static std::string name(const std::string &where, const char *key) { return where.empty() ? key : where + "." + key; }
 
   const std::string &path_;
   Status status_;
@@ -174,8 +171,7 @@ static Status checkSizes(const std::string &path, const Manifest &manifest) {
   if (!status.ok())
     return failure(status.code(), "%s: %s", path.c_str(), status.text().c_str());
   int64_t perBlock;
-  if (__builtin_mul_overflow(manifest.kvBytesPerToken, info.block_tokens, &perBlock) ||
-      perBlock != blockBytesOf(info))
+  if (__builtin_mul_overflow(manifest.kvBytesPerToken, info.block_tokens, &perBlock) || perBlock != blockBytesOf(info))
     return failure(QUIRE_BAD_ARTEFACT,
                    "%s: kv_bytes_per_token times block_tokens: expected %lld, the sum of the layers' block_bytes, "
                    "but got %lld times %lld",
@@ -205,7 +201,8 @@ Status parseManifest(const std::string &path, const std::string &text, Manifest 
   int64_t version = fields.integer(root, "", "version");
   QUIRE_TRY(fields.status());
   if (version != manifestVersion)
-    return failure(QUIRE_WRONG_VERSION, "%s: format version %lld, but this program reads version %lld; compile the model again",
+    return failure(QUIRE_WRONG_VERSION,
+                   "%s: format version %lld, but this program reads version %lld; compile the model again",
                    path.c_str(), static_cast<long long>(version), static_cast<long long>(manifestVersion));
   out = Manifest();
   out.producer = fields.text(root, "", "producer");
@@ -250,15 +247,18 @@ Status checkTarget(const std::string &path, const Manifest &manifest) {
     case FeatureSupport::Present:
       continue;
     case FeatureSupport::Unknown:
-      return failure(QUIRE_UNSUPPORTED_CPU, "%s: the model needs the cpu feature '%s', which this program does not know",
-                     path.c_str(), feature.c_str());
+      return failure(QUIRE_UNSUPPORTED_CPU,
+                     "%s: the model needs the cpu feature '%s', which this program does not know", path.c_str(),
+                     feature.c_str());
     case FeatureSupport::Missing:
       missing += (missing.empty() ? "" : ", ") + feature;
     }
   }
   if (!missing.empty())
-    return failure(QUIRE_UNSUPPORTED_CPU, "%s: the model was compiled for %s and needs %s, which this machine lacks; compile it for this machine",
-                   path.c_str(), manifest.cpu.c_str(), missing.c_str());
+    return failure(
+        QUIRE_UNSUPPORTED_CPU,
+        "%s: the model was compiled for %s and needs %s, which this machine lacks; compile it for this machine",
+        path.c_str(), manifest.cpu.c_str(), missing.c_str());
   return success();
 }
 

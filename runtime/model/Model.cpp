@@ -36,8 +36,7 @@ static Status checkHash(const std::string &path, const Manifest::File &listed, u
   if (hash == listed.hash)
     return success();
   return failure(QUIRE_BAD_ARTEFACT, "%s: checksum %016llx, but the manifest says %016llx: the file was changed",
-                 path.c_str(), static_cast<unsigned long long>(hash),
-                 static_cast<unsigned long long>(listed.hash));
+                 path.c_str(), static_cast<unsigned long long>(hash), static_cast<unsigned long long>(listed.hash));
 }
 
 static Status checkFolder(const std::string &folder) {
@@ -137,7 +136,8 @@ Status Model::load(const std::string &folder, std::shared_ptr<Model> &out) {
 
 Status Model::wrap(const quire_model_info &info, const void *weights, std::shared_ptr<Model> &out) {
   if (info.abi_version != QUIRE_MODEL_ABI_VERSION)
-    return failure(QUIRE_WRONG_VERSION, "the model speaks version %lld of the model interface, but this program speaks %d",
+    return failure(QUIRE_WRONG_VERSION,
+                   "the model speaks version %lld of the model interface, but this program speaks %d",
                    static_cast<long long>(info.abi_version), QUIRE_MODEL_ABI_VERSION);
   QUIRE_TRY(checkQueried("model", info));
   if (info.weights_bytes > 0 && !weights)

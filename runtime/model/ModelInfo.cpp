@@ -4,10 +4,10 @@
 
 namespace quire::runtime {
 
-static constexpr int64_t maxExtent = int64_t(1) << 24;  // heads, dims, tokens of a block
+static constexpr int64_t maxExtent = int64_t(1) << 24; // heads, dims, tokens of a block
 static constexpr int64_t maxLayers = int64_t(1) << 16;
 static constexpr int64_t maxBytes = int64_t(1) << 44;
-static constexpr int64_t maxCount = int64_t(1) << 40;   // vocabulary, positions
+static constexpr int64_t maxCount = int64_t(1) << 40; // vocabulary, positions
 
 int64_t elementBytes(int64_t element) {
   switch (element) {
@@ -37,9 +37,8 @@ const char *elementName(int64_t element) {
 static Status checkRange(const char *what, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high)
     return success();
-  return failure(QUIRE_BAD_ARTEFACT, "%s: expected %lld to %lld, but got %lld", what,
-                 static_cast<long long>(low), static_cast<long long>(high),
-                 static_cast<long long>(value));
+  return failure(QUIRE_BAD_ARTEFACT, "%s: expected %lld to %lld, but got %lld", what, static_cast<long long>(low),
+                 static_cast<long long>(high), static_cast<long long>(value));
 }
 
 static Status checkLayer(const quire_model_info &info, int64_t index) {
@@ -52,16 +51,15 @@ static Status checkLayer(const quire_model_info &info, int64_t index) {
   QUIRE_TRY(checkRange("layer value_offset", layer.value_offset, 1, layer.block_bytes));
   int64_t bytes = elementBytes(layer.element);
   if (bytes == 0)
-    return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld",
-                   static_cast<long long>(layer.element));
+    return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld", static_cast<long long>(layer.element));
   if (info.block_tokens % layer.lanes != 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer lanes: %lld does not divide block_tokens %lld",
                    static_cast<long long>(layer.lanes), static_cast<long long>(info.block_tokens));
   int64_t rows, keys, values;
   if (__builtin_mul_overflow(layer.kv_heads, info.block_tokens, &rows) ||
       __builtin_mul_overflow(rows, layer.key_dim * bytes, &keys) ||
-      __builtin_mul_overflow(rows, layer.value_dim * bytes, &values) ||
-      keys > layer.value_offset || values > layer.block_bytes - layer.value_offset)
+      __builtin_mul_overflow(rows, layer.value_dim * bytes, &values) || keys > layer.value_offset ||
+      values > layer.block_bytes - layer.value_offset)
     return failure(QUIRE_BAD_ARTEFACT, "layer block_bytes: keys and values do not fit into %lld bytes",
                    static_cast<long long>(layer.block_bytes));
   return success();

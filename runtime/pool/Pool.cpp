@@ -17,16 +17,12 @@ static constexpr uint64_t layerAlignment = 64;
 
 static constexpr unsigned char poisonByte = 0xFF;
 
-static uint64_t handleOf(uint32_t index, uint32_t generation) {
-  return uint64_t(generation) << 32 | index;
-}
+static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(generation) << 32 | index; }
 
 Pool::Pool(uint32_t blocks, const Options &options)
-    : poison_(options.poison), allocator_(blocks, options.order),
-      callerReferences_(blocks) {}
+    : poison_(options.poison), allocator_(blocks, options.order), callerReferences_(blocks) {}
 
-Status Pool::create(const quire_model_info &info, const Options &options,
-                    std::unique_ptr<Pool> &out) {
+Status Pool::create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out) {
   QUIRE_TRY(checkModelInfo(info));
   int64_t blockBytes = blockBytesOf(info);
   uint64_t blocks = options.bytes / static_cast<uint64_t>(blockBytes);
@@ -93,9 +89,8 @@ Status Pool::allocate(int64_t count, quire_block *out) {
                    static_cast<long long>(count));
   std::vector<int32_t> blocks;
   if (count > blocksFree() || !allocator_.allocate(static_cast<uint32_t>(count), blocks))
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free",
-                   static_cast<long long>(count), static_cast<long long>(blocksFree()),
-                   static_cast<long long>(blocksTotal()));
+    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", static_cast<long long>(count),
+                   static_cast<long long>(blocksFree()), static_cast<long long>(blocksTotal()));
   for (size_t i = 0; i < blocks.size(); ++i) {
     uint32_t block = static_cast<uint32_t>(blocks[i]);
     callerReferences_[block] = 1;

@@ -22,8 +22,7 @@ public:
     bool poison = false;
   };
 
-  static Status create(const quire_model_info &info, const Options &options,
-                       std::unique_ptr<Pool> &out);
+  static Status create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out);
 
   // Geometry.
   int64_t blockTokens() const { return blockTokens_; }

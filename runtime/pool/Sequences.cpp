@@ -79,16 +79,15 @@ void Pool::dropBlocks(Sequence &sequence, int64_t keep) {
 
 bool Pool::endsInSharedBlock(const Sequence &sequence) const {
   size_t last = static_cast<size_t>(sequence.length / blockTokens_);
-  return last < sequence.blocks.size() &&
-         allocator_.references(static_cast<uint32_t>(sequence.blocks[last])) > 1;
+  return last < sequence.blocks.size() && allocator_.references(static_cast<uint32_t>(sequence.blocks[last])) > 1;
 }
 
 Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
   const Sequence *source;
   QUIRE_TRY(static_cast<const Pool *>(this)->find(handle, source));
   if (length < 0 || length > source->length)
-    return failure(QUIRE_INVALID_ARGUMENT, "expected a length of 0 to %lld, but got %lld",
-                   ll(source->length), ll(length));
+    return failure(QUIRE_INVALID_ARGUMENT, "expected a length of 0 to %lld, but got %lld", ll(source->length),
+                   ll(length));
   // A reservation beyond the length is writable and therefore never shared.
   size_t shared = static_cast<size_t>(blocksFor(length));
   for (size_t i = 0; i < shared; ++i)
@@ -128,8 +127,8 @@ Status Pool::reserve(quire_sequence handle, int64_t tokens) {
   int64_t cost;
   QUIRE_TRY(reserveCost(handle, tokens, cost));
   if (cost > blocksFree())
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(cost),
-                   ll(blocksFree()), ll(blocksTotal()));
+    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(cost), ll(blocksFree()),
+                   ll(blocksTotal()));
   if (cost == 0)
     return success();
   Sequence &sequence = sequences_[static_cast<uint32_t>(handle)];
@@ -165,8 +164,8 @@ Status Pool::truncate(quire_sequence handle, int64_t length) {
   Sequence *sequence;
   QUIRE_TRY(find(handle, sequence));
   if (length < 0 || length > sequence->length)
-    return failure(QUIRE_INVALID_ARGUMENT, "expected a length of 0 to %lld, but got %lld",
-                   ll(sequence->length), ll(length));
+    return failure(QUIRE_INVALID_ARGUMENT, "expected a length of 0 to %lld, but got %lld", ll(sequence->length),
+                   ll(length));
   dropBlocks(*sequence, blocksFor(length));
   sequence->length = length;
   checkInvariants();
@@ -202,14 +201,12 @@ Status Pool::validateSequences(std::vector<uint64_t> &counted) const {
     // Blocks past the length are writable: one owner only.
     for (size_t i = static_cast<size_t>(blocksFor(sequence.length)); i < sequence.blocks.size(); ++i)
       if (allocator_.references(static_cast<uint32_t>(sequence.blocks[i])) != 1)
-        return failure(QUIRE_INVARIANT_BROKEN, "writable block %d of sequence %zu is shared",
-                       sequence.blocks[i], slot);
+        return failure(QUIRE_INVARIANT_BROKEN, "writable block %d of sequence %zu is shared", sequence.blocks[i], slot);
     for (int32_t block : sequence.blocks)
       ++counted[static_cast<uint32_t>(block)];
   }
   if (live != sequenceCount_)
-    return failure(QUIRE_INVARIANT_BROKEN, "%lld sequences alive, but %lld counted", ll(live),
-                   ll(sequenceCount_));
+    return failure(QUIRE_INVARIANT_BROKEN, "%lld sequences alive, but %lld counted", ll(live), ll(sequenceCount_));
   if (freeSlots_.size() + static_cast<size_t>(live) != sequences_.size())
     return failure(QUIRE_INVARIANT_BROKEN, "a sequence slot is lost");
   return success();

@@ -100,16 +100,19 @@ std::string describeText(const std::string &folder, const Manifest &manifest, ui
   const quire_model_info &info = manifest.info;
   std::string out = folder + "\n";
   line(out, "written by", manifest.producer);
-  line(out, "code", readableBytes(manifest.files[Manifest::Code].bytes) + " for " + manifest.cpu + " (" +
-                        manifest.triple + ")" + (runsHere(manifest) ? "" : ", does not run on this machine"));
+  line(out, "code",
+       readableBytes(manifest.files[Manifest::Code].bytes) + " for " + manifest.cpu + " (" + manifest.triple + ")" +
+           (runsHere(manifest) ? "" : ", does not run on this machine"));
   line(out, "weights", readableBytes(manifest.files[Manifest::Weights].bytes));
   line(out, "vocabulary", number(info.vocabulary) + " logits, token ids 0 to " + number(info.token_limit - 1));
   line(out, "positions", info.max_positions < 0 ? "no limit known" : "at most " + number(info.max_positions));
   describeLayers(out, manifest);
-  line(out, "kv", number(manifest.kvBytesPerToken) + " bytes a token, blocks of " + number(info.block_tokens) +
-                      " tokens, " + number(budget.blockBytes) + " bytes a block");
-  line(out, "scratch", readableBytes(static_cast<uint64_t>(info.scratch_fixed)) + " and " +
-                           readableBytes(static_cast<uint64_t>(info.scratch_per_token)) + " a token of a step");
+  line(out, "kv",
+       number(manifest.kvBytesPerToken) + " bytes a token, blocks of " + number(info.block_tokens) + " tokens, " +
+           number(budget.blockBytes) + " bytes a block");
+  line(out, "scratch",
+       readableBytes(static_cast<uint64_t>(info.scratch_fixed)) + " and " +
+           readableBytes(static_cast<uint64_t>(info.scratch_per_token)) + " a token of a step");
   std::string features;
   for (const std::string &feature : manifest.features)
     features += (features.empty() ? "" : " ") + feature +
@@ -159,10 +162,8 @@ std::string describeJson(const std::string &folder, const Manifest &manifest, ui
   Json sequences = Json::array();
   for (const auto &[length, count] : budget.sequences)
     sequences.push_back({{"tokens", length}, {"sequences", count}});
-  root["budget"] = {{"kv_bytes", budget.bytes},
-                    {"blocks", budget.blocks},
-                    {"tokens", budget.tokens},
-                    {"fits", std::move(sequences)}};
+  root["budget"] = {
+      {"kv_bytes", budget.bytes}, {"blocks", budget.blocks}, {"tokens", budget.tokens}, {"fits", std::move(sequences)}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

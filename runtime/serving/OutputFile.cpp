@@ -37,9 +37,7 @@ bool OutputFile::open(const std::string &path) {
   return file_ || fail();
 }
 
-bool OutputFile::write(const void *data, size_t bytes) {
-  return std::fwrite(data, 1, bytes, file_) == bytes || fail();
-}
+bool OutputFile::write(const void *data, size_t bytes) { return std::fwrite(data, 1, bytes, file_) == bytes || fail(); }
 
 bool OutputFile::flush() { return std::fflush(file_) == 0 || fail(); }
 

@@ -43,8 +43,7 @@ static std::string range(int64_t low, int64_t high) {
 
 /// JSON integers only: 1.0 and 1e3 are not.
 static int64_t integer(const Json &value, const std::string &what, int64_t low, int64_t high) {
-  bool fits = value.is_number_integer() &&
-              !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX));
+  bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX));
   if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high)
     refuse(what, range(low, high), value);
   return value.get<int64_t>();

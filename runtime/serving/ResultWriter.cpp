@@ -30,9 +30,7 @@ static const char *reasonName(FinishReason reason) {
   return "error";
 }
 
-static Json milliseconds(double value) {
-  return value < 0 ? Json() : Json(std::round(value * 1000) / 1000);
-}
+static Json milliseconds(double value) { return value < 0 ? Json() : Json(std::round(value * 1000) / 1000); }
 
 std::string resultLine(const Request &request, const Result &result) {
   Json line;
@@ -90,8 +88,8 @@ bool ResultWriter::addLogits(const Request &request, const float *row) {
   if (!rows) {
     rows = std::make_unique<Rows>();
     std::string start = header(0);
-    if (!check(rows->file, rows->file.open(folder_ + "/" + request.id + ".npy") &&
-                               rows->file.write(start.data(), start.size())))
+    if (!check(rows->file,
+               rows->file.open(folder_ + "/" + request.id + ".npy") && rows->file.write(start.data(), start.size())))
       return false;
   }
   ++rows->count;

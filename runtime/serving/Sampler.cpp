@@ -42,9 +42,7 @@ int64_t Sampler::choose(const float *logits, int64_t vocabulary, const Sampling 
 }
 
 int64_t Sampler::draw(const float *logits, float largest, const Sampling &sampling, uint64_t index) {
-  auto likelier = [logits](int64_t a, int64_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  };
+  auto likelier = [logits](int64_t a, int64_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
   size_t kept = candidates_.size();
   if (sampling.topK > 0 && static_cast<uint64_t>(sampling.topK) < kept) {
     kept = static_cast<size_t>(sampling.topK);

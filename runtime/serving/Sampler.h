@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Chooses tokens from logits, reproducibly: the choice depends on the row, the options, the seed and the token's index only.
+// Chooses tokens from logits, reproducibly: the choice depends on the row, the options, the seed and the token's index
+// only.
 #ifndef QUIRE_RUNTIME_SERVING_SAMPLER_H
 #define QUIRE_RUNTIME_SERVING_SAMPLER_H
 

@@ -287,8 +287,7 @@ bool Scheduler::finish(size_t index, FinishReason reason, const std::string &tex
   if (!result.tokens.empty())
     result.firstTokenMs = ms(active.firstToken - start_);
   if (result.tokens.size() > 1)
-    result.decodeMsPerToken =
-        ms(active.lastToken - active.firstToken) / static_cast<double>(result.tokens.size() - 1);
+    result.decodeMsPerToken = ms(active.lastToken - active.firstToken) / static_cast<double>(result.tokens.size() - 1);
   const int32_t *blocks = nullptr;
   int64_t count = 0;
   if (active.sequence)

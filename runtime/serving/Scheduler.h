@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Continuous batching: which sequences take part in a step, with how many tokens, and who gives way when the pool is full.
+// Continuous batching: which sequences take part in a step, with how many tokens, and who gives way when the pool is
+// full.
 #ifndef QUIRE_RUNTIME_SERVING_SCHEDULER_H
 #define QUIRE_RUNTIME_SERVING_SCHEDULER_H
 
@@ -107,10 +108,10 @@ private:
   Sampler sampler_;
   Clock::time_point start_ = Clock::now();
 
-  std::deque<Active> requests_;    // all; stable addresses
-  std::deque<size_t> waiting_;     // by arrival; older ones than these all run or are done
-  std::vector<size_t> running_;    // by arrival
-  std::vector<Part> parts_;        // of the step
+  std::deque<Active> requests_; // all; stable addresses
+  std::deque<size_t> waiting_;  // by arrival; older ones than these all run or are done
+  std::vector<size_t> running_; // by arrival
+  std::vector<Part> parts_;     // of the step
   std::vector<quire_sequence> sequences_;
   std::vector<int64_t> counts_, tokens_, selected_;
   std::vector<size_t> selectedOwner_;

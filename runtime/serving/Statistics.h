@@ -12,13 +12,14 @@
 namespace quire::serving {
 
 struct StepRecord {
-  int64_t tokens = 0;    // rows
+  int64_t tokens = 0; // rows
   int64_t sequences = 0;
-  int64_t kvTokens = 0;  // stored after the step, over its sequences
-  double ms = 0;         // of the model alone
+  int64_t kvTokens = 0; // stored after the step, over its sequences
+  double ms = 0;        // of the model alone
 };
 
-/// A change of a sequence's block table, during step `step` (counts from 0): blocks taken at its end, or all given back.
+/// A change of a sequence's block table, during step `step` (counts from 0): blocks taken at its end, or all given
+/// back.
 struct BlockEvent {
   int64_t step = 0;
   std::string id;

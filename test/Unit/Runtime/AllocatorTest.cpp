@@ -195,7 +195,8 @@ private:
       ASSERT_EQ(length, static_cast<int64_t>(reference.values.size()));
       for (int64_t i = 0; i < length; ++i)
         for (int64_t layer = 0; layer < toyInfo().layer_count; ++layer)
-          ASSERT_EQ(*place(sequence, i, layer), reference.values[static_cast<size_t>(i)] + static_cast<uint32_t>(layer));
+          ASSERT_EQ(*place(sequence, i, layer),
+                    reference.values[static_cast<size_t>(i)] + static_cast<uint32_t>(layer));
       for (int32_t block : table(sequence))
         used.insert(block);
     }

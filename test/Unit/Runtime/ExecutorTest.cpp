@@ -148,8 +148,8 @@ TEST_F(Executor, NextLayerIsRequestedBeforeThisOneIsReleased) {
     EXPECT_GE(events[i].nanoseconds, i ? events[i - 1].nanoseconds : 0);
   }
   std::vector<std::pair<int64_t, int64_t>> expected = {
-      {QUIRE_TRACE_ACQUIRE, 0}, {QUIRE_TRACE_PREFETCH, 1}, {QUIRE_TRACE_RELEASE, 0}, {QUIRE_TRACE_ACQUIRE, 1},
-      {QUIRE_TRACE_PREFETCH, 2}, {QUIRE_TRACE_RELEASE, 1}, {QUIRE_TRACE_ACQUIRE, 2}, {QUIRE_TRACE_RELEASE, 2}};
+      {QUIRE_TRACE_ACQUIRE, 0},  {QUIRE_TRACE_PREFETCH, 1}, {QUIRE_TRACE_RELEASE, 0}, {QUIRE_TRACE_ACQUIRE, 1},
+      {QUIRE_TRACE_PREFETCH, 2}, {QUIRE_TRACE_RELEASE, 1},  {QUIRE_TRACE_ACQUIRE, 2}, {QUIRE_TRACE_RELEASE, 2}};
   EXPECT_EQ(seen, expected);
   quire_executor_stats stats = {};
   stats.struct_size = sizeof(stats);

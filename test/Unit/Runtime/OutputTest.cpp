@@ -91,8 +91,9 @@ TEST(ResultWriter, Lines) {
   good.tokens = {4, 5};
   good.firstTokenMs = 1.23456;
   good.decodeMsPerToken = 0.5;
-  EXPECT_EQ(resultLine(named("-3", Request::IdKind::Integer, 1), good),
-            R"({"id":-3,"tokens":[4,5],"finish_reason":"stop","prompt_tokens":2,"ttft_ms":1.235,"decode_ms_per_token":0.5})");
+  EXPECT_EQ(
+      resultLine(named("-3", Request::IdKind::Integer, 1), good),
+      R"({"id":-3,"tokens":[4,5],"finish_reason":"stop","prompt_tokens":2,"ttft_ms":1.235,"decode_ms_per_token":0.5})");
   Result bad;
   bad.error = "line 2: \"\xff\"";
   EXPECT_EQ(resultLine(named("", Request::IdKind::None, 2), bad),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The JSON lines reader: what it takes, and the error for all that it does not.
-#include "ToyReference.h"
 #include "serving/RequestReader.h"
+#include "ToyReference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Continuous batching: the same tokens in every mode, and that the modes happen.
-#include "TestPool.h"
 #include "serving/Scheduler.h"
+#include "TestPool.h"
 
 #include <map>
 
@@ -61,8 +61,8 @@ struct Served {
 void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) {
   ModelPointer model = makeModel();
   PoolPointer pool = makePool({mode.blocks, mode.shuffle, 7, true});
-  ExecutorPointer executor = makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk,
-                                          mode.maxBatch);
+  ExecutorPointer executor =
+      makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk, mode.maxBatch);
   Scheduler scheduler(*quire_model_get_info(model.get()), pool.get(), executor.get(),
                       {mode.maxBatch, mode.prefillChunk}, run.sink);
   for (const Request &r : requests)
@@ -131,7 +131,14 @@ TEST(Scheduler, ShuffledBlocks) {
   EXPECT_NE(ordered.statistics.finalBlockTables, shuffled.statistics.finalBlockTables);
   ASSERT_EQ(shuffled.statistics.finalBlockTables.size(), 5u);
   for (const auto &[id, blocks] : shuffled.statistics.finalBlockTables)
-    EXPECT_EQ(blocks.size(), (shuffled.sink.results.at(id).tokens.size() - 1 + (id == "a" ? 1 : id == "b" ? 3 : id == "c" ? 7 : id == "d" ? 17 : 40) + 15) / 16);
+    EXPECT_EQ(blocks.size(), (shuffled.sink.results.at(id).tokens.size() - 1 +
+                              (id == "a"   ? 1
+                               : id == "b" ? 3
+                               : id == "c" ? 7
+                               : id == "d" ? 17
+                                           : 40) +
+                              15) /
+                                 16);
 }
 
 TEST(Scheduler, ChunkedPrefillIsMixedWithDecode) {
@@ -263,7 +270,8 @@ TEST(Scheduler, StopTokens) {
   Served run;
   serve({r}, {}, run);
   EXPECT_EQ(run.sink.results["s"].reason, FinishReason::Stop);
-  EXPECT_EQ(run.sink.results["s"].tokens, std::vector<int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first) + 1));
+  EXPECT_EQ(run.sink.results["s"].tokens,
+            std::vector<int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first) + 1));
   EXPECT_EQ(run.sink.rows["s"].size(), first + 1);
 }
 

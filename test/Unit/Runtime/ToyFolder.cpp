@@ -94,8 +94,8 @@ nlohmann::ordered_json toyManifest(const std::filesystem::path &folder) {
 void writeToyFolder(const std::filesystem::path &folder, const std::string &code) {
   std::filesystem::create_directories(folder);
   std::filesystem::copy_file(code, folder / "model.so");
-  writeFile(folder / "weights.bin", std::string(static_cast<const char *>(toyWeights()),
-                                                static_cast<size_t>(toyInfo().weights_bytes)));
+  writeFile(folder / "weights.bin",
+            std::string(static_cast<const char *>(toyWeights()), static_cast<size_t>(toyInfo().weights_bytes)));
   writeFile(folder / "report.json", "{\"status\": \"paged\"}\n");
   writeFile(folder / "manifest.json", toyManifest(folder).dump(2) + "\n");
 }

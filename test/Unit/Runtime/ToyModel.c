@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A deterministic toy decoder in the form that compiled models have: rows are stored in pages and read back through the tables.
+// A deterministic toy decoder in the form that compiled models have: rows are stored in pages and read back through the
+// tables.
 #include "ToyModel.h"
 
 #include "quire/model.h"
@@ -7,10 +8,11 @@
 #include <math.h>
 
 #define PAD(bytes) (((bytes) + 63) / 64 * 64)
-#define KEY_BYTES(heads, dim) ((heads) * (dim) * TOY_BLOCK_TOKENS * 4)
+#define KEY_BYTES(heads, dim) ((heads) * (dim)*TOY_BLOCK_TOKENS * 4)
 #define LAYER(heads, key, value)                                                                                       \
   {                                                                                                                    \
-    heads, key, value, QUIRE_ELEMENT_F32, 4, KEY_BYTES(heads, key), PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value)) \
+    heads, key, value, QUIRE_ELEMENT_F32, 4, KEY_BYTES(heads, key),                                                    \
+        PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value))                                                           \
   }
 
 static const quire_model_layer layers[TOY_LAYERS] = {LAYER(2, 4, 4), LAYER(1, 8, 2), LAYER(3, 2, 6)};
@@ -87,15 +89,23 @@ static void toyStep(const quire_step *step) {
   }
 }
 
-static const quire_model_info info = {
-    sizeof(quire_model_info),
+static const quire_model_info info = {sizeof(quire_model_info),
 #ifdef TOY_OLD_INTERFACE
-    QUIRE_MODEL_ABI_VERSION + 1,
+                                      QUIRE_MODEL_ABI_VERSION + 1,
 #else
-    QUIRE_MODEL_ABI_VERSION,
+                                       QUIRE_MODEL_ABI_VERSION,
 #endif
-    TOY_VOCABULARY, TOY_VOCABULARY, TOY_MAX_POSITIONS, TOY_BLOCK_TOKENS, TOY_LAYERS, layers, TOY_VOCABULARY * 4, 64, 8,
-    0, toyStep};
+                                      TOY_VOCABULARY,
+                                      TOY_VOCABULARY,
+                                      TOY_MAX_POSITIONS,
+                                      TOY_BLOCK_TOKENS,
+                                      TOY_LAYERS,
+                                      layers,
+                                      TOY_VOCABULARY * 4,
+                                      64,
+                                      8,
+                                      0,
+                                      toyStep};
 
 #ifdef TOY_WITHOUT_QUERY
 #define quire_model_query quire_model_not_this_name

@@ -24,7 +24,8 @@ std::vector<float> toyLogits(const std::vector<int64_t> &tokens) {
         for (int64_t which = 0; which < 2; ++which)
           for (int64_t h = 0; h < toyHeads[layer]; ++h)
             for (int64_t d = 0; d < (which ? toyValueDim : toyKeyDim)[layer]; ++d)
-              next[row] = toyMix(next[row], toyElement(state[position], static_cast<int64_t>(position), layer, which, h, d));
+              next[row] =
+                  toyMix(next[row], toyElement(state[position], static_cast<int64_t>(position), layer, which, h, d));
     state = next;
   }
   std::vector<float> logits;
