@@ -79,9 +79,8 @@ std::vector<Tensor> initialStates(const GenerationPlan &plan) {
   return states;
 }
 
-llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan, ArrayRef<int64_t> tokens,
-                                              int64_t past, std::vector<Tensor> &states,
-                                              const llvm::StringMap<Tensor> &fixedInputs) {
+Result feedForLogits(Evaluator &model, const GenerationPlan &plan, ArrayRef<int64_t> tokens, int64_t past,
+                     std::vector<Tensor> &states, const llvm::StringMap<Tensor> &fixedInputs) {
   Call call{tokens, past};
   for (auto [state, tensor] : llvm::zip_equal(plan.states, states))
     if (state.sequenceAxis) {
@@ -117,8 +116,17 @@ llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const Generation
   auto logits = results->find(plan.logits);
   if (logits == results->end() || logits->second.rank() < 1 || logits->second.count() == 0)
     return fail("expected logits in output '" + plan.logits + "'");
-  Numbers<float> all(logits->second);
-  auto last = all.all().take_back(logits->second.extent(-1));
+  return logits->second;
+}
+
+llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan, ArrayRef<int64_t> tokens,
+                                              int64_t past, std::vector<Tensor> &states,
+                                              const llvm::StringMap<Tensor> &fixedInputs) {
+  Result logits = feedForLogits(model, plan, tokens, past, states, fixedInputs);
+  if (!logits)
+    return logits.takeError();
+  Numbers<float> all(*logits);
+  auto last = all.all().take_back(logits->extent(-1));
   return std::vector<float>(last.begin(), last.end());
 }
 

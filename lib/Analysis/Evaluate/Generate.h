@@ -51,7 +51,11 @@ struct GenerateOptions {
 llvm::Expected<Generated> generateGreedy(Evaluator &model, const GenerationPlan &plan, llvm::ArrayRef<int64_t> prompt,
                                          const GenerateOptions &options);
 
-/// One call: feeds `tokens` after `past` cached ones, replaces the states, and gives the logits of the last token.
+/// One call: feeds `tokens` after `past` cached ones, replaces the states, and gives the logits as the model returns them.
+Result feedForLogits(Evaluator &model, const GenerationPlan &plan, llvm::ArrayRef<int64_t> tokens, int64_t past,
+                     std::vector<Tensor> &states, const llvm::StringMap<Tensor> &fixedInputs);
+
+/// The same; gives the logits of the last token.
 llvm::Expected<std::vector<float>> feedTokens(Evaluator &model, const GenerationPlan &plan,
                                               llvm::ArrayRef<int64_t> tokens, int64_t past, std::vector<Tensor> &states,
                                               const llvm::StringMap<Tensor> &fixedInputs);

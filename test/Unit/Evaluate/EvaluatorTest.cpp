@@ -113,6 +113,33 @@ TEST_F(Interpreter, NamesTheNodeThatFails) {
   EXPECT_EQ(llvm::toString(results.takeError()), "input 'y': expected elements of type f32, but got i64");
 }
 
+TEST_F(Interpreter, ComputesOneValueWithoutTheRest) {
+  auto module = parse(R"(
+    func.func @main(%x: tensor<2xf32>, %c: tensor<i1>) -> tensor<2xf32> {
+      %y = onnx.custom "vendor" "Fancy" %x : (tensor<2xf32>) -> tensor<2xf32>
+      %n = onnx.Neg %x : (tensor<2xf32>) -> tensor<2xf32>
+      %i = onnx.If %c : (tensor<i1>) -> tensor<2xf32> {
+        onnx.yield %n : tensor<2xf32>
+      }, {
+        onnx.yield %x : tensor<2xf32>
+      }
+      %s = onnx.Add %y, %i : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      return %s : tensor<2xf32>
+    }
+  )");
+  Evaluator model(*module, ".");
+  Value sum = model.function().getBody().front().getTerminator()->getOperand(0);
+  Value branch = sum.getDefiningOp()->getOperand(1);
+  Tensor x = tensor({2}, {1, -2});
+  auto chosen = model.valueOf(branch, {x, scalarTensor(ElementKind::Bool, 1)});
+  ASSERT_TRUE(static_cast<bool>(chosen)) << llvm::toString(chosen.takeError());
+  EXPECT_EQ(floats(*chosen), (std::vector<float>{-1, 2}));
+  auto whole = model.valueOf(sum, {x, scalarTensor(ElementKind::Bool, 1)});
+  ASSERT_FALSE(static_cast<bool>(whole));
+  EXPECT_EQ(llvm::toString(whole.takeError()),
+            "node (onnx.custom Fancy): not implemented: evaluation of this operator");
+}
+
 TEST_F(Interpreter, RefusesUnknownOperators) {
   auto module = parse(R"(
     func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
