@@ -12,7 +12,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 ACCEPT = ROOT.parent / "shared" / "accept"
-COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=clang-22", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
+COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=/usr/bin/clang-22", "-DCMAKE_CXX_COMPILER=/usr/bin/clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
              "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld", "-DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld"]
 # A sanitized test must fail, not go on, when something is found.
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
