@@ -38,11 +38,17 @@ std::optional<ModelFacts> modelFacts(ModuleOp module) {
   return facts;
 }
 
+/// Features that a compiler turns into instructions of arithmetic. Others of the processor (page keys, cache control) are not used.
+static bool isUsedByCode(llvm::StringRef feature) {
+  return feature.starts_with("sse") || feature.starts_with("ssse") || feature.starts_with("avx") || feature.starts_with("amx") ||
+         llvm::is_contained({"fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "movbe", "cx16", "gfni"}, feature);
+}
+
 /// The features that the loader checks: those that the code may use, without the signs of -mattr.
 static llvm::json::Array featureNames(const cpu::CpuTarget &target) {
   llvm::json::Array names;
   for (llvm::StringRef feature : target.features)
-    if (feature.consume_front("+") && quire_cpu_has_feature(feature.str().c_str()) >= 0)
+    if (feature.consume_front("+") && isUsedByCode(feature) && quire_cpu_has_feature(feature.str().c_str()) >= 0)
       names.push_back(feature);
   return names;
 }

@@ -74,6 +74,17 @@ private:
     llvm::errs() << "quirec: error: " << why << "\n";
     return ExitCode::BadInput;
   }
+  /// The folder that holds the model's files.
+  llvm::StringRef modelFolder() {
+    llvm::StringRef folder = llvm::sys::path::parent_path(options.input);
+    return folder.empty() ? "." : folder;
+  }
+  RaiseOptions raiseOptions() {
+    RaiseOptions raising;
+    raising.inputRoles = options.inputRoles;
+    raising.weightFolder = modelFolder().str();
+    return raising;
+  }
   std::string folderFile(llvm::StringRef folder, llvm::StringRef name) {
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, name);
@@ -98,7 +109,7 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
   pipeline.prefetchDistance = options.prefetchDistance;
   pipeline.target = target;
   pipeline.breakAttend = options.breakAttend;
-  pipeline.raise.inputRoles = options.inputRoles;
+  pipeline.raise = raiseOptions();
   pipeline.report = raise;
   PassManager pm(&context);
   if (failed(applyPassManagerCLOptions(pm)))
@@ -138,10 +149,8 @@ ExitCode Compilation::afterFailure() {
 }
 
 ExitCode Compilation::inspectOnly() {
-  RaiseOptions raiseOptions;
-  raiseOptions.inputRoles = options.inputRoles;
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*module)->clone()));
-  if (failed(raiseModel(*copy, raiseOptions, *raise)))
+  if (failed(raiseModel(*copy, raiseOptions(), *raise)))
     return ExitCode::BadInput;
   report.raise = *raise;
   inspect(*module, report, options.json, llvm::outs());
@@ -182,9 +191,7 @@ ExitCode Compilation::build() {
   if (failed(cpu::emitSharedObject(*module, target, folderFile(folder.path(), "model.so"), options.verbose)))
     return defect();
   progress.step("packing weights");
-  llvm::StringRef modelFolder = llvm::sys::path::parent_path(options.input);
-  modelFolder = modelFolder.empty() ? "." : modelFolder;
-  if (failed(cpu::writeWeights(*weights, modelFolder, folderFile(folder.path(), "weights.bin"))))
+  if (failed(cpu::writeWeights(*weights, modelFolder(), folderFile(folder.path(), "weights.bin"))))
     return ExitCode::BadInput;
   auto finish = [&]() { return writeReport(report, folderFile(folder.path(), "report.json"), error) && writeManifest(folder.path(), *facts, target, error); };
   if (!finish())
@@ -193,7 +200,7 @@ ExitCode Compilation::build() {
     progress.step("verifying");
     CertificateOptions certificateOptions;
     certificateOptions.seed = options.verifySeed;
-    Certificate certificate = certify(*original, modelFolder, *raise, folder.path().str(), certificateOptions);
+    Certificate certificate = certify(*original, modelFolder(), *raise, folder.path().str(), certificateOptions);
     report.certificate = certificate.document;
     if (!certificate.holds) {
       report.reason = certificate.reason;

@@ -3,33 +3,30 @@
 #ifndef QUIRE_LIB_DRIVER_REFERENCE_H
 #define QUIRE_LIB_DRIVER_REFERENCE_H
 
-#include "lib/Analysis/Evaluate/Evaluator.h"
+#include "lib/Analysis/Evaluate/Generate.h"
 #include "lib/Conversion/ONNXToKV/RaiseAttention.h"
 
 namespace quire {
 
 /// What the graph gives for a sequence.
 struct ReferenceRun {
-  std::vector<float> logits; // [tokens][vocabulary]; rows before `firstRow` are not known
-  int64_t firstRow = 0;
+  std::vector<float> logits;        // [tokens][vocabulary]
   std::vector<eval::Tensor> states; // after the last token, as in RaiseReport::states
 };
 
 class Reference {
 public:
   /// `module` holds the imported graph; `report` says what its inputs are for.
-  Reference(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report) : evaluator(module, modelFolder), report(report) {}
+  Reference(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report);
 
   /// All tokens in one call on empty caches; a graph that gives the last row only is called token by token.
   llvm::Expected<ReferenceRun> run(llvm::ArrayRef<int64_t> tokens);
 
 private:
-  llvm::Expected<eval::Tensor> inputFor(unsigned index, llvm::ArrayRef<int64_t> tokens, int64_t past);
-  llvm::Error call(llvm::ArrayRef<int64_t> tokens, int64_t past, ReferenceRun &run);
-  void startStates(ReferenceRun &run);
-
   eval::Evaluator evaluator;
-  const RaiseReport &report;
+  eval::GenerationPlan plan;
+  llvm::StringMap<eval::Tensor> unread; // inputs that nothing reads
+  bool lastTokenOnly;
 };
 
 } // namespace quire

@@ -20,7 +20,7 @@ static cl::opt<std::string> target("target", cl::desc("what to generate code for
 static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's name; host: this machine's"), cl::init("host"), cl::cat(category));
 static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
 static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two (16)"), cl::init(16), cl::cat(category));
-static cl::opt<int64_t> prefetchDistance("prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
+static cl::opt<int64_t> prefetchDistance("kv-prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
 static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt"), cl::value_desc("NAME=ROLE"), cl::cat(category));
 static cl::opt<bool> inspect("inspect", cl::desc("describe the file: inputs by role, layers, operators; build nothing"), cl::cat(category));
 static cl::opt<bool> json("json", cl::desc("with --inspect: JSON"), cl::cat(category));

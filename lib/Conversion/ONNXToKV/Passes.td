@@ -12,7 +12,8 @@ def RaiseAttentionPass : Pass<"raise-attention", "::mlir::ModuleOp"> {
     is row-wise, and replaces `@main` by `@step` over `kv` operations. All layers or none: when anything is not proved, the module stays as it was, to the bit, and
     every reason is an error at the node it names.
   }];
-  let options = [ListOption<"inputRoles", "input-role", "std::string", "NAME=ROLE: what an input of the graph is for, where its uses leave a doubt">];
+  let options = [Option<"weightFolder", "weight-folder", "std::string", "", "folder of the model's files; masks that are tables of weights are read from it">,
+                 ListOption<"inputRoles", "input-role", "std::string", "NAME=ROLE: what an input of the graph is for, where its uses leave a doubt">];
   let dependentDialects = ["::quire::kv::KVDialect", "::quire::onnx::ONNXDialect"];
 }
 

@@ -134,6 +134,7 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
     return module.emitError() << "expected an imported model with @main and onnx.entry";
   onnx::EntryOp entry = *entries.begin();
   AnalysisOptions analysis;
+  analysis.weightFolder = options.weightFolder;
   for (StringRef text : options.inputRoles) {
     auto [name, roleText] = text.rsplit('=');
     std::optional<InputRole> role = parseInputRole(roleText);
@@ -144,7 +145,6 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
     analysis.inputRoles[name] = *role;
   }
   addRolesOfFusedOperands(source, analysis.inputRoles);
-  analysis.weightFolder = options.weightFolder;
 
   // Everything happens on a copy in a module of its own, so that a refusal leaves no trace.
   OwningOpRef<ModuleOp> work(cast<ModuleOp>(module->clone()));
@@ -191,6 +191,8 @@ struct RaiseAttention : impl::RaiseAttentionPassBase<RaiseAttention> {
 
   void runOnOperation() override {
     RaiseOptions used = options;
+    if (!weightFolder.empty())
+      used.weightFolder = weightFolder;
     used.inputRoles.insert(used.inputRoles.end(), inputRoles.begin(), inputRoles.end());
     RaiseReport local;
     RaiseReport &result = report ? *report : local;
