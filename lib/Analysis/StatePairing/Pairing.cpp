@@ -4,6 +4,7 @@
 
 #include "lib/Analysis/StatePairing/Pairing.h"
 #include "dialects/ONNX/ONNXOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -223,7 +224,12 @@ bool Pairing::findAppended(Value v, SmallVector<int> axes, State &state) {
     Value rows;
     if (!op)
       return false;
-    if (isa<onnx::IdentityOp>(op)) {
+    // A cast to the type that the value has already is an identity.
+    auto sameType = [](Operation *cast) {
+      return getElementTypeOrSelf(cast->getResult(0)) ==
+             getElementTypeOrSelf(cast->getOperand(0));
+    };
+    if (isa<onnx::IdentityOp>(op) || (isa<onnx::CastOp>(op) && sameType(op))) {
       v = op->getOperand(0);
       continue;
     }
