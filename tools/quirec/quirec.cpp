@@ -38,6 +38,7 @@ static const char overview[] =
     "  quirec model.onnx --inspect                 what is in the file\n"
     "  quirec model.onnx --compile-to=paged        the IR after a phase\n"
     "  quirec model.onnx -o m.quire --verify       compile, and compare with the original graph\n\n"
+    "MLIR's own options work too (--mlir-timing, --mlir-print-ir-after-all, --mlir-pass-pipeline-crash-reproducer=FILE): see --help-hidden.\n"
     "Exit codes: 0 done, 1 bad usage or input, 3 refused (the report says why, nothing else is written), others are defects.\n";
 
 static int usage(const llvm::Twine &why) {
@@ -52,6 +53,7 @@ int main(int argc, char **argv) {
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "quirec " << quire_runtime_version() << "\n"; });
+  cl::HideUnrelatedOptions(category);
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &errorStream)) {
