@@ -224,6 +224,8 @@ ExitCode Compilation::run() {
   if (!options.compileTo.empty() && (!phase || *phase == Phase::Object))
     return bad("expected --compile-to=import|semantic|paged|resource|buffer|target, but got '" + options.compileTo + "'");
   report.model = llvm::sys::path::filename(options.input).str();
+  if (!cpu::CpuTarget::isKnown(options.mcpu))
+    return bad("expected a 64-bit processor by LLVM's name in --mcpu, but got '" + options.mcpu + "'");
   target = cpu::CpuTarget::named(options.mcpu, options.mattr);
   progress.step("reading");
   FailureOr<OwningOpRef<ModuleOp>> imported = importOnnx(options.input, context);

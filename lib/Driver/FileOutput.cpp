@@ -3,7 +3,10 @@
 #include "lib/Driver/FileOutput.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
@@ -39,13 +42,31 @@ bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::functio
   return !code;
 }
 
+/// A folder that this compiler wrote: nothing but the four files of a model, and a manifest that says so.
+static bool isModelFolder(llvm::StringRef path) {
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code))
+    if (!llvm::is_contained({"manifest.json", "model.so", "report.json", "weights.bin"}, llvm::sys::path::filename(entry->path())))
+      return false;
+  llvm::SmallString<256> manifest(path);
+  llvm::sys::path::append(manifest, "manifest.json");
+  auto text = llvm::MemoryBuffer::getFile(manifest);
+  if (code || !text)
+    return false;
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse((*text)->getBuffer());
+  if (!value) {
+    llvm::consumeError(value.takeError());
+    return false;
+  }
+  const llvm::json::Object *object = value->getAsObject();
+  return object && object->getString("format") == llvm::StringRef("quire-model");
+}
+
 bool PendingFolder::create(llvm::StringRef path, std::string &error) {
   wanted = path.str();
   while (wanted.size() > 1 && llvm::sys::path::is_separator(wanted.back()))
     wanted.pop_back();
-  llvm::SmallString<256> manifest(wanted);
-  llvm::sys::path::append(manifest, "manifest.json");
-  if (llvm::sys::fs::exists(wanted) && !llvm::sys::fs::exists(manifest)) {
+  if (llvm::sys::fs::exists(wanted) && !isModelFolder(wanted)) {
     error = wanted + ": exists and is not a model folder; it is left as it is";
     wanted.clear();
     return false;

@@ -75,7 +75,7 @@ void buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (crosses(Phase::Paged))
     buildPaged(pm, options);
   if (crosses(Phase::Resource))
-    buildResourcePipeline(pm, options.target.lanes(), options.target.panelWidth());
+    buildResourcePipeline(pm, std::min(options.target.lanes(), options.blockTokens), options.target.panelWidth());
   if (crosses(Phase::Buffer)) {
     buildBufferPipeline(pm);
     pm.addPass(cpu::createAssignWeightOffsets());

@@ -19,7 +19,7 @@ static cl::opt<std::string> output("o", cl::desc("the model folder to write, suc
 static cl::opt<std::string> target("target", cl::desc("what to generate code for: cpu"), cl::init("cpu"), cl::cat(category));
 static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's name; host: this machine's"), cl::init("host"), cl::cat(category));
 static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
-static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two (16)"), cl::init(16), cl::cat(category));
+static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two from 4 (16)"), cl::init(16), cl::cat(category));
 static cl::opt<int64_t> prefetchDistance("kv-prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
 static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt"), cl::value_desc("NAME=ROLE"), cl::cat(category));
 static cl::opt<bool> inspect("inspect", cl::desc("describe the file: inputs by role, layers, operators; build nothing"), cl::cat(category));
@@ -81,8 +81,10 @@ int main(int argc, char **argv) {
   options.quiet = quiet;
   options.compileTo = compileTo;
   options.breakAttend = breakAttend;
-  if (blockTokens < 1 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
-    return usage("expected --block-tokens of a power of two up to 4096, but got " + llvm::Twine(blockTokens));
+  if (blockTokens < 4 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
+    return usage("expected --block-tokens of a power of two from 4 to 4096, but got " + llvm::Twine(blockTokens));
+  if (prefetchDistance < 0)
+    return usage("expected --kv-prefetch-distance of at least 0, but got " + llvm::Twine(prefetchDistance));
   if (output.empty() && compileTo.empty() && !inspect)
     return usage("expected -o FOLDER, --inspect or --compile-to=PHASE");
   return int(quire::compile(options));

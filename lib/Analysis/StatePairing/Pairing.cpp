@@ -207,6 +207,40 @@ static Value throughIf(Interp &in, Value v) {
   return v;
 }
 
+/// `rows` are what the present of `state` has after its cached rows, index by
+/// index; `axes` gives the state's axis for each of theirs. Fills newRows.
+bool Pairing::appends(Value rows, ArrayRef<int> axes, State &state) {
+  state.newRows.value = rows;
+  const SymbolicTensor *t = in.find(rows);
+  if (!t || t->rank() != axes.size())
+    return false;
+  // The same element, index by index.
+  SmallVector<Expr, 4> at;
+  Expr kn = newRow();
+  const SymbolicTensor &present = *presents[&state - &model.states[0]]->tensor;
+  SmallVector<Expr, 4> idx = in.generic(present.extents);
+  for (auto [a, s] : llvm::enumerate(axes)) {
+    if (s < 0)
+      return false;
+    bool key = state.axes[s].kind == AxisKind::Key;
+    if (key ? model.extentKind(t->extents[a]) != ExtentKind::Length &&
+                  !ctx.isConst(in.L, 1)
+            : t->extents[a] != present.extents[s])
+      return false;
+    at.push_back(key ? kn : idx[s]);
+    AxisRole role = state.axes[s];
+    if (key)
+      role = {AxisKind::Token, -1};
+    state.newRows.axes.push_back(role);
+    state.newRowsAxes.push_back(s);
+  }
+  Expr want = present.element;
+  for (auto [s, role] : llvm::enumerate(state.axes))
+    if (role.kind == AxisKind::Key)
+      want = ctx.subst(want, idx[s], ctx.add(in.P, kn));
+  return in.at(*t, at) == want;
+}
+
 /// Walks back from a present to the rows that are appended; axes[a] is the
 /// state's axis that axis a of the value is.
 bool Pairing::findAppended(Value v, SmallVector<int> axes, State &state) {
@@ -263,35 +297,7 @@ bool Pairing::findAppended(Value v, SmallVector<int> axes, State &state) {
     } else {
       return false;
     }
-    state.newRows.value = rows;
-    const SymbolicTensor *t = in.find(rows);
-    if (!t || t->rank() != axes.size())
-      return false;
-    // The same element, index by index.
-    SmallVector<Expr, 4> at;
-    Expr kn = newRow();
-    const SymbolicTensor &present = *presents[&state - &model.states[0]]->tensor;
-    SmallVector<Expr, 4> idx = in.generic(present.extents);
-    for (auto [a, s] : llvm::enumerate(axes)) {
-      if (s < 0)
-        return false;
-      bool key = state.axes[s].kind == AxisKind::Key;
-      if (key ? model.extentKind(t->extents[a]) != ExtentKind::Length &&
-                    !ctx.isConst(in.L, 1)
-              : t->extents[a] != present.extents[s])
-        return false;
-      at.push_back(key ? kn : idx[s]);
-      AxisRole role = state.axes[s];
-      if (key)
-        role = {AxisKind::Token, -1};
-      state.newRows.axes.push_back(role);
-      state.newRowsAxes.push_back(s);
-    }
-    Expr want = present.element;
-    for (auto [s, role] : llvm::enumerate(state.axes))
-      if (role.kind == AxisKind::Key)
-        want = ctx.subst(want, idx[s], ctx.add(in.P, kn));
-    return in.at(*t, at) == want;
+    return appends(rows, axes, state);
   }
   return false;
 }

@@ -31,6 +31,7 @@ private:
                    const Leaves &l);
   std::string newRowsReason(const SymbolicTensor &present, unsigned axis);
   void locateNewRows(unsigned state);
+  bool appends(mlir::Value rows, llvm::ArrayRef<int> axes, State &state);
   bool findAppended(mlir::Value v, llvm::SmallVector<int> axes, State &state);
 
   // Attention.

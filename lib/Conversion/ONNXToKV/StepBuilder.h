@@ -56,6 +56,7 @@ private:
   mlir::Value emit(mlir::Value value);
   mlir::Value emitNow(mlir::Value value, const Plan &plan);
   mlir::Value emitClone(mlir::Operation *op, mlir::Value value);
+  mlir::Value emitCopy(mlir::Operation *op, mlir::Value value);
   mlir::Value emitReshape(mlir::Location loc, mlir::Value input, mlir::RankedTensorType type);
   mlir::Value emitSlice(mlir::Operation *op, mlir::Value value);
   mlir::Value emitInteger(mlir::Value value);
@@ -73,6 +74,8 @@ private:
   std::optional<mlir::RankedTensorType> stepType(mlir::Value value);
   std::optional<int64_t> rowsPerToken(Expr extent);
   bool isEmpty(mlir::Value value);
+  bool isTokenIds(mlir::Value value);
+  bool indexesByData(mlir::Operation *op);
   bool isOfLastToken(mlir::Value value);
   bool countsPartsOfRows(mlir::Value value);
   std::optional<llvm::SmallVector<int64_t>> constantElements(mlir::Value value);

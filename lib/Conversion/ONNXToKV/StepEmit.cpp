@@ -214,6 +214,11 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
       return nullptr;
     return parts.size() == 1 ? parts.front() : Value(onnx::ConcatOp::create(builder, loc, *type, parts, concat.getAxisAttr()));
   }
+  return emitCopy(op, value);
+}
+
+/// The same op on the emitted operands, with the types of the step.
+Value StepBuilder::emitCopy(Operation *op, Value value) {
   IRMapping mapping;
   for (Value operand : op->getOperands()) {
     if (isa<onnx::SplitOp>(op) && operand != op->getOperand(0))
@@ -228,14 +233,14 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
     SmallVector<int64_t> sizes;
     for (Value part : op->getResults()) {
       auto partType = stepType(part);
-      int64_t axis = split.getAxis() < 0 ? split.getAxis() + type->getRank() : split.getAxis();
+      int64_t rank = partType ? partType->getRank() : 0, axis = split.getAxis() < 0 ? split.getAxis() + rank : split.getAxis();
       if (!partType || partType->isDynamicDim(axis)) {
         fail(op, "not implemented: a split along the rows");
         return nullptr;
       }
       sizes.push_back(partType->getDimSize(axis));
     }
-    mapping.map(op->getOperand(1), vectorConstant(loc, sizes));
+    mapping.map(op->getOperand(1), vectorConstant(op->getLoc(), sizes));
   }
   Operation *clone = builder.clone(*op, mapping);
   if (countsPartsOfRows(value)) { // the last axis has another number now

@@ -58,6 +58,26 @@ bool StepBuilder::isOfLastToken(Value value) {
          model.interp().notOfPosition({tensor->element}, last).empty();
 }
 
+/// The token ids, in another type or shape at most.
+bool StepBuilder::isTokenIds(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<onnx::CastOp, onnx::IdentityOp, onnx::ReshapeOp, onnx::SqueezeOp, onnx::UnsqueezeOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && argument.getOwner() == &source.getBody().front() && model.inputRoles[argument.getArgNumber()] == InputRole::InputIds;
+}
+
+/// Indices that are computed from data: nothing proves that they stay inside of the table. The ids themselves are bounded by the token limit.
+bool StepBuilder::indexesByData(Operation *op) {
+  if (!isa<onnx::GatherOp, onnx::GatherNDOp, onnx::GatherElementsOp>(op))
+    return false;
+  Value indices = op->getOperand(1);
+  const SymbolicTensor *tensor = model.elementOf(indices);
+  return !tensor || (!exprs.leavesOf(tensor->element).tokens.empty() && !isTokenIds(indices));
+}
+
 bool StepBuilder::isEmpty(Value value) {
   const SymbolicTensor *tensor = model.elementOf(value);
   return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return exprs.isConst(extent, 0); });
@@ -320,6 +340,8 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     return fail(op, why.empty() ? "not a function of the token and its position" : why);
   if ((countsPartsOfRows(value) || llvm::any_of(op->getOperands(), [&](Value v) { return countsPartsOfRows(v); })) && !planPartsOfRows(op, value))
     return fail(op, "not implemented: on an axis that folds tokens with another axis");
+  if (indexesByData(op))
+    return fail(op, "not implemented: indices that are computed from data");
   plan.source = Source::Clone;
   plan.needs.assign(op->operand_begin(), op->operand_end());
   if (isa<onnx::ConcatOp>(op))

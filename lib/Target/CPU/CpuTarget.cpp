@@ -14,17 +14,45 @@ using namespace quire::cpu;
 
 std::string CpuTarget::featureString() const { return llvm::join(features, ","); }
 
-// Bytes of the widest vector that the subtarget computes with; 16 when it is unknown.
-static int64_t vectorBytesOf(const CpuTarget &target) {
+// What LLVM says of a processor of the triple; null when there is no back end for it.
+static std::unique_ptr<llvm::MCSubtargetInfo> subtargetOf(llvm::StringRef tripleText, llvm::StringRef cpu,
+                                                          llvm::StringRef features) {
   llvm::InitializeNativeTarget();
   std::string error;
-  llvm::Triple triple(target.triple);
+  llvm::Triple triple(tripleText);
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend)
-    return 16;
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
-      backend->createMCSubtargetInfo(triple, target.cpu, target.featureString()));
-  if (!subtarget || !triple.isX86())
+  return std::unique_ptr<llvm::MCSubtargetInfo>(backend ? backend->createMCSubtargetInfo(triple, cpu, features)
+                                                        : nullptr);
+}
+
+bool CpuTarget::isKnown(llvm::StringRef cpu) {
+  if (cpu == "host")
+    return true;
+  auto subtarget = subtargetOf(llvm::sys::getProcessTriple(), "", "");
+  if (!subtarget || !subtarget->isCPUStringValid(cpu))
+    return false;
+  auto named = subtargetOf(llvm::sys::getProcessTriple(), cpu, "");
+  return !llvm::Triple(llvm::sys::getProcessTriple()).isX86() || named->checkFeatures("+64bit");
+}
+
+// Features that code for a named processor may use, and that a loader can look for.
+static void recordFeatures(CpuTarget &target) {
+  auto subtarget = subtargetOf(target.triple, target.cpu, target.featureString());
+  if (!subtarget || !llvm::Triple(target.triple).isX86())
+    return;
+  for (const char *name :
+       {"sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "popcnt", "movbe",
+        "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512bf16", "avx512vnni", "avx512fp16",
+        "avx512vbmi", "avx512vbmi2", "avx512bitalg", "avx512ifma", "avx512vpopcntdq", "avxvnni", "amx-tile",
+        "amx-int8", "amx-bf16"})
+    if (subtarget->checkFeatures(std::string("+") + name) && !llvm::is_contained(target.features, std::string("+") + name))
+      target.features.push_back(std::string("+") + name);
+}
+
+// Bytes of the widest vector that the subtarget computes with; 16 when it is unknown.
+static int64_t vectorBytesOf(const CpuTarget &target) {
+  auto subtarget = subtargetOf(target.triple, target.cpu, target.featureString());
+  if (!subtarget || !llvm::Triple(target.triple).isX86())
     return 16;
   if (subtarget->checkFeatures("+avx512f"))
     return 64;
@@ -51,6 +79,7 @@ CpuTarget CpuTarget::named(llvm::StringRef cpu, llvm::ArrayRef<std::string> extr
     target.cpu = cpu.str();
   }
   target.features.append(extra.begin(), extra.end());
+  recordFeatures(target);
   target.nativeVectorBytes = vectorBytesOf(target);
   return target;
 }

@@ -24,6 +24,9 @@ struct CpuTarget {
   /// A processor of the host's architecture by name, or "host"; features are what LLVM says of it, then `extra`.
   static CpuTarget named(llvm::StringRef cpu, llvm::ArrayRef<std::string> extra = {});
 
+  /// False for names that LLVM does not know, and for processors without 64-bit code.
+  static bool isKnown(llvm::StringRef cpu);
+
   /// f32 elements of a native vector: the `lanes` of a state's layout.
   int64_t lanes() const { return nativeVectorBytes / 4; }
   /// Columns of a packed panel.
