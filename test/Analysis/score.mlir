@@ -13,7 +13,7 @@
 // MEAN: reason {{.*}}ReduceMean 'mean': reduces or mixes over the token axis
 //
 // The NaN guard counts only as Where(IsNaN(p), 0, p).
-// RUN: sed 's/onnx.Where %nan, %zero, %p :/onnx.Where %nan, %p, %zero :/; s/(tensor<1x2x?x?xi1>, tensor<f32>, tensor<1x2x?x?xf32>)/(tensor<1x2x?x?xi1>, tensor<1x2x?x?xf32>, tensor<f32>)/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=GUARD
+// RUN: sed 's/onnx.Where %nan, %zero, %%p :/onnx.Where %nan, %%p, %zero :/; s/(tensor<1x2x?x?xi1>, tensor<f32>, tensor<1x2x?x?xf32>)/(tensor<1x2x?x?xi1>, tensor<1x2x?x?xf32>, tensor<f32>)/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=GUARD
 // GUARD: @main: refused
 // GUARD: reason {{.*}}probabilities are changed before the product
 //
@@ -33,12 +33,12 @@
 // LENGTH: reason attention: the query depends on the call length, not only on the position
 //
 // Stored rows that differ from the attended ones.
-// RUN: sed 's/onnx.Concat %past_k, %kt {/onnx.Concat %past_k, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=STORED
+// RUN: sed 's/onnx.Concat %%past_k, %kt {/onnx.Concat %%past_k, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=STORED
 // STORED: @main: refused
 // STORED: reason attention: key operand: the row attended differs from the row stored
 //
 // Cached rows that change.
-// RUN: sed 's/%past_v, %vt {/%decayed, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=DECAYED
+// RUN: sed 's/%%past_v, %vt {/%decayed, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=DECAYED
 // DECAYED: @main: refused
 // DECAYED: reason output 'present_v': cached rows are not kept in place
 //
@@ -46,7 +46,7 @@
 // RUN: sed 's/onnx.LessOrEqual %cols, %rows/onnx.Less %cols, %rows/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=STRICT
 // STRICT: @main: refused
 // STRICT: reason attention: mask has no known kind
-// RUN: sed 's/onnx.Range %P0, %T0/onnx.Range %i0, %L0/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=TOPLEFT
+// RUN: sed 's/onnx.Range %%P0, %%T0/onnx.Range %i0, %L0/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=TOPLEFT
 // TOPLEFT: @main: refused
 // TOPLEFT: reason attention: mask depends on the lengths of the call
 //

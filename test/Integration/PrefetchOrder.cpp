@@ -57,9 +57,9 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "step %ld, layer %ld: asked at %ld, acquired at %ld, the layer before released at %ld\n", long(step), long(layer), long(asked),
                      long(acquired), long(before));
     }
+  std::printf("%ld layers, %d failures\n", long(info->layer_count), failures);
   quire_executor_destroy(executor);
   quire_pool_destroy(pool);
   quire_model_destroy(model);
-  std::printf("%ld layers, %d failures\n", long(info->layer_count), failures);
   return failures ? 1 : 0;
 }
