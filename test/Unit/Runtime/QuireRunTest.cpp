@@ -25,8 +25,7 @@ namespace {
 class QuireRun : public ::testing::Test {
 protected:
   void SetUp() override {
-    if (::access(QUIRE_RUN, X_OK) != 0)
-      GTEST_SKIP() << "quire-run is not built";
+    ASSERT_EQ(::access(QUIRE_RUN, X_OK), 0) << QUIRE_RUN << " is not built";
     writeToyFolder(model(), QUIRE_TOY_MODEL);
   }
 
