@@ -31,6 +31,7 @@ struct CompileOptions {
   bool json = false;            // with inspect: JSON instead of text
   bool verify = false;          // compare with the original graph, and keep the result as a certificate
   uint64_t verifySeed = 0;
+  double verifyWork = 4e10; // multiply-adds of the original graph for one sequence of the certificate
   std::string breakAttend; // tests only: an error that --verify must find
   bool verbose = false;    // echo subprocesses
   bool quiet = false;      // no table on the terminal

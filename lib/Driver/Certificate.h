@@ -18,13 +18,16 @@ struct Certificate {
 
 struct CertificateOptions {
   uint64_t seed = 0;
-  /// Multiply-adds that the original graph may take for one sequence; longer ones are left to the checks of single layers.
+  /// Multiply-adds that the original graph may take for one sequence. Longer ones start from random K and V instead of a prompt.
   double workLimit = 4e10;
+  /// Numbers in the K and V of such a sequence; longer ones are left out and listed.
+  double memoryLimit = 1e8;
 };
 
 /// Runs the graph in `module` (evaluator, contiguous caches, each sequence alone, all tokens in one call) against the model in `folder`: the same sequences
 /// in ragged batches, whole, in random chunks mixed with single tokens, and with permuted block tables. Lengths are the multiples of a block and their
-/// neighbours, and the constants of masks and theirs. Compares the logits of every row and every stored K and V row.
+/// neighbours, and the constants of masks and theirs. Compares the logits of every row and every stored K and V row. A length that takes the graph too long
+/// is reached from a random past: the same K and V of all tokens but the last few in the pages and in the graph's inputs.
 Certificate certify(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report, const std::string &folder, const CertificateOptions &options);
 
 } // namespace quire

@@ -200,6 +200,7 @@ ExitCode Compilation::build() {
     progress.step("verifying");
     CertificateOptions certificateOptions;
     certificateOptions.seed = options.verifySeed;
+    certificateOptions.workLimit = options.verifyWork;
     Certificate certificate = certify(*original, modelFolder(), *raise, folder.path().str(), certificateOptions);
     report.certificate = certificate.document;
     if (!certificate.holds) {

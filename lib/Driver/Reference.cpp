@@ -49,4 +49,27 @@ llvm::Expected<ReferenceRun> Reference::run(ArrayRef<int64_t> tokens) {
   return run;
 }
 
+std::vector<eval::Tensor> Reference::statesOf(int64_t past) const {
+  std::vector<eval::Tensor> states;
+  for (const eval::StatePlan &state : plan.states) {
+    eval::Shape shape = state.initialShape;
+    if (state.sequenceAxis)
+      shape[*state.sequenceAxis] = past;
+    states.push_back(eval::Tensor::zeros(state.kind, shape));
+  }
+  return states;
+}
+
+llvm::Expected<std::vector<float>> Reference::continueFrom(std::vector<eval::Tensor> &states, int64_t past, ArrayRef<int64_t> tokens) {
+  std::vector<float> logits;
+  for (size_t at = 0; at < tokens.size(); ++at) {
+    eval::Result row = eval::feedForLogits(evaluator, plan, tokens.slice(at, 1), past + int64_t(at), states, unread);
+    if (!row)
+      return row.takeError();
+    eval::Numbers<float> numbers(*row);
+    logits.insert(logits.end(), numbers.all().begin(), numbers.all().end());
+  }
+  return logits;
+}
+
 } // namespace quire

@@ -22,6 +22,12 @@ public:
   /// All tokens in one call on empty caches; a graph that gives the last row only is called token by token.
   llvm::Expected<ReferenceRun> run(llvm::ArrayRef<int64_t> tokens);
 
+  /// States of zeros for `past` tokens, as in RaiseReport::states.
+  std::vector<eval::Tensor> statesOf(int64_t past) const;
+
+  /// The logits of `tokens`, fed one by one after `past` cached ones; replaces the states.
+  llvm::Expected<std::vector<float>> continueFrom(std::vector<eval::Tensor> &states, int64_t past, llvm::ArrayRef<int64_t> tokens);
+
 private:
   eval::Evaluator evaluator;
   eval::GenerationPlan plan;

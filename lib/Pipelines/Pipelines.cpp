@@ -122,7 +122,6 @@ void registerAllPasses() {
   registerBuffersPasses();
   cpu::registerCPUTargetPasses();
   kvrt::registerKVRTToLLVMPasses();
-  kvrt::registerKVRTToLLVMPasses();
   PassPipelineRegistration<TextOptions>("quire-pipeline", "the compilation between two phases, as quirec runs it", buildFromText);
 }
 

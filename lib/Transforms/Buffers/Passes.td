@@ -13,6 +13,15 @@ def FuseElementwise : Pass<"fuse-elementwise", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ShareWeights : Pass<"share-weights", "::mlir::ModuleOp"> {
+  let summary = "a table that is a product's weight too is stored once";
+  let description = [{
+    The row-major entry of an embedding whose transpose is the weight of a product is dropped when it is only read element by element: row `r` of the
+    table is column `r % nr` of panel `r / nr`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect", "::quire::kvrt::KVRTDialect"];
+}
+
 def BufferizeStep : Pass<"bufferize-step", "::mlir::ModuleOp"> {
   let summary = "tensors become buffers";
   let description = [{

@@ -21,6 +21,7 @@ namespace quire {
 void buildResourcePipeline(OpPassManager &pm, int64_t lanes, int64_t panelColumns) {
   pm.addPass(createConvertKVToKVRT(ConvertKVToKVRTOptions{lanes}));
   pm.addPass(createConvertONNXToLinalg(ConvertONNXToLinalgOptions{panelColumns}));
+  pm.addPass(createShareWeights());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
