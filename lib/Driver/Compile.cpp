@@ -148,13 +148,23 @@ ExitCode Compilation::afterFailure() {
   return defect();
 }
 
+/// A full disk or a closed reader is an error of this run, not of LLVM's stream.
+static ExitCode finishOutput() {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error())
+    return ExitCode::Done;
+  llvm::errs() << "quirec: error: standard output: " << llvm::outs().error().message() << "\n";
+  llvm::outs().clear_error();
+  return ExitCode::BadInput;
+}
+
 ExitCode Compilation::inspectOnly() {
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*module)->clone()));
   if (failed(raiseModel(*copy, raiseOptions(), *raise)))
     return ExitCode::BadInput;
   report.raise = *raise;
   inspect(*module, report, options.json, llvm::outs());
-  return ExitCode::Done;
+  return finishOutput();
 }
 
 ExitCode Compilation::printPhase(Phase phase) {
@@ -163,7 +173,7 @@ ExitCode Compilation::printPhase(Phase phase) {
   OpPrintingFlags flags;
   module->print(llvm::outs(), flags);
   llvm::outs() << "\n";
-  return ExitCode::Done;
+  return finishOutput();
 }
 
 ExitCode Compilation::build() {

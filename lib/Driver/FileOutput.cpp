@@ -11,12 +11,20 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <unistd.h>
+
 namespace quire {
+
+static constexpr llvm::StringLiteral temporarySuffix = ".tmp";
 
 static std::string temporaryName(llvm::StringRef path) {
   while (path.size() > 1 && llvm::sys::path::is_separator(path.back()))
     path = path.drop_back();
-  return (path + ".tmp" + llvm::Twine(llvm::sys::Process::getProcessId())).str();
+  return (path + temporarySuffix + llvm::Twine(llvm::sys::Process::getProcessId())).str();
 }
 
 bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -42,11 +50,53 @@ bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::functio
   return !code;
 }
 
+static constexpr llvm::StringLiteral modelFiles[] = {"manifest.json", "model.so", "report.json", "weights.bin"};
+
+/// What an interrupt removes after the files in it; empty: nothing.
+static char interruptedFolder[4096];
+
+static void onInterrupt() {
+  if (*interruptedFolder)
+    ::rmdir(interruptedFolder);
+  ::_exit(130);
+}
+
+/// Files of the folder are removed by LLVM's handler, which then calls ours.
+static void removeOnInterrupt(llvm::StringRef folder) {
+  if (folder.size() >= sizeof(interruptedFolder))
+    return;
+  std::memcpy(interruptedFolder, folder.data(), folder.size());
+  interruptedFolder[folder.size()] = 0;
+  for (llvm::StringRef name : modelFiles)
+    llvm::sys::RemoveFileOnSignal((folder + "/" + name).str());
+  llvm::sys::SetInterruptFunction(onInterrupt);
+}
+
+static void keepOnInterrupt(llvm::StringRef folder) {
+  *interruptedFolder = 0;
+  for (llvm::StringRef name : modelFiles)
+    llvm::sys::DontRemoveFileOnSignal((folder + "/" + name).str());
+  llvm::sys::SetInterruptFunction(nullptr);
+}
+
+/// Removes temporary folders for `wanted` whose processes were killed.
+static void removeAbandoned(llvm::StringRef wanted) {
+  llvm::StringRef parent = llvm::sys::path::parent_path(wanted);
+  std::string prefix = (llvm::sys::path::filename(wanted) + temporarySuffix).str();
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator entry(parent.empty() ? "." : parent, code), end; !code && entry != end; entry.increment(code)) {
+    llvm::StringRef name = llvm::sys::path::filename(entry->path());
+    pid_t process;
+    if (name.consume_front(prefix) && !name.getAsInteger(10, process) && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+      llvm::sys::fs::remove_directories(entry->path());
+  }
+}
+
 /// A folder that this compiler wrote: nothing but the four files of a model, and a manifest that says so.
 static bool isModelFolder(llvm::StringRef path) {
   std::error_code code;
   for (llvm::sys::fs::directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code))
-    if (!llvm::is_contained({"manifest.json", "model.so", "report.json", "weights.bin"}, llvm::sys::path::filename(entry->path())))
+    if (!llvm::is_contained(modelFiles, llvm::sys::path::filename(entry->path())))
       return false;
   llvm::SmallString<256> manifest(path);
   llvm::sys::path::append(manifest, "manifest.json");
@@ -71,16 +121,19 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
     wanted.clear();
     return false;
   }
+  removeAbandoned(wanted);
   temporary = temporaryName(wanted);
   if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false)) {
     error = temporary + ": " + code.message();
     temporary.clear();
     return false;
   }
+  removeOnInterrupt(temporary);
   return true;
 }
 
 bool PendingFolder::commit(std::string &error) {
+  keepOnInterrupt(temporary);
   std::string old;
   if (llvm::sys::fs::exists(wanted)) {
     old = temporary + ".old";
@@ -102,8 +155,10 @@ bool PendingFolder::commit(std::string &error) {
 }
 
 PendingFolder::~PendingFolder() {
-  if (!temporary.empty())
-    llvm::sys::fs::remove_directories(temporary);
+  if (temporary.empty())
+    return;
+  keepOnInterrupt(temporary);
+  llvm::sys::fs::remove_directories(temporary);
 }
 
 } // namespace quire

@@ -14,7 +14,8 @@ namespace quire {
 /// Writes a temporary file beside `path` and renames it. On failure nothing is left behind, `error` says why, and false is returned.
 bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
-/// A folder that is filled under a temporary name; `commit` gives it its name in place of what was there. Uncommitted, it is removed.
+/// A folder that is filled under a temporary name; `commit` gives it its name in place of what was there. Uncommitted, it is removed, by an
+/// interrupt too; what a killed process left is removed by the next one that writes the same folder. One exists at a time.
 class PendingFolder {
 public:
   /// False, with the reason, when the temporary folder cannot be made or `path` holds something that is no model folder.
