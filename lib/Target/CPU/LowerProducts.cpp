@@ -21,6 +21,10 @@ namespace {
 constexpr int64_t rowChunk = 48;
 // Weight bytes that make a task worth its dispatch.
 constexpr int64_t grainBytes = 128 * 1024;
+// Weight bytes that several row blocks read one after the other: half of a first-level cache.
+constexpr int64_t depthBytes = 16 * 1024;
+// Values of k between two prefetches of a line for each of two row blocks.
+constexpr int64_t depthUnroll = 2;
 
 struct ProductShape {
   explicit ProductShape(kvrt::ProductOp op, int64_t vectorBytes) {
@@ -31,7 +35,8 @@ struct ProductShape {
     n = cast<MemRefType>(op.getOutput().getType()).getDimSize(1);
     lanes = std::gcd(nr, vectorBytes / 4);
     weightBytes = weight.getElementTypeBitWidth() / 8;
-    rowBlocks = {vectorBytes >= 64 ? 8 : 6, 4, 2, 1};
+    maxRows = vectorBytes >= 64 ? 8 : 6;
+    depth = std::max<int64_t>(depthBytes / (nr * weightBytes), depthUnroll) / depthUnroll * depthUnroll;
   }
   int64_t vectors() const { return nr / lanes; }
   /// Columns of the last panel that exist.
@@ -39,36 +44,88 @@ struct ProductShape {
   int64_t grain() const { return std::max<int64_t>(1, grainBytes / (k * nr * weightBytes)); }
 
   int64_t panels, k, nr, n, lanes, weightBytes;
-  SmallVector<int64_t> rowBlocks;
+  int64_t maxRows; // rows that are computed together, at most
+  int64_t depth;   // values of k that several row blocks read one after the other
 };
 
 /// Emits one kernel: tasks [begin, end), each a panel and a chunk of rows.
+///
+/// One row block runs over the whole depth with its sums in registers. Several take turns on pieces of the depth that stay in the first-level cache, their
+/// sums in a stack buffer between the pieces; blocks of less than the most rows prefetch their shares of the next piece, so that
+/// memory does not wait for a block that reads the cache (measured: 1.1 to 1.2 times as fast at 8 rows; with many rows it would cost 4 to 8 %).
+/// Every sum is one chain of multiply-adds in ascending k in both cases.
 class ProductKernel {
 public:
   using Values = KernelEmitter::Values;
 
   ProductKernel(KernelEmitter &emitter, const ProductShape &shape, ValueRange arguments, bool hasBias)
       : e(emitter), shape(shape), input(arguments[0]), weight(arguments[1]), bias(hasBias ? arguments[2] : Value()),
-        output(arguments[hasBias ? 3 : 2]), begin(arguments[arguments.size() - 2]), end(arguments.back()) {}
+        output(arguments[hasBias ? 3 : 2]), begin(arguments[arguments.size() - 2]), end(arguments.back()) {
+    SmallVector<ReassociationIndices> rows = {{0, 1}, {2}};
+    lines = memref::CollapseShapeOp::create(e.builder, e.loc, weight, rows);
+    partial = e.stackBuffer({rowChunk, shape.nr});
+  }
 
   void emit() {
     Value rows = memref::DimOp::create(e.builder, e.loc, input, e.index(0));
     Value chunks = e.ceilDiv(rows, rowChunk);
     e.loop(begin, end, 1, [&](Value task) {
-      Value panel = e.div(task, chunks);
+      panel = e.div(task, chunks);
       Value low = e.mul(e.rem(task, chunks), rowChunk);
       Value high = e.min(e.add(low, rowChunk), rows);
-      for (int64_t block : shape.rowBlocks) {
-        Value stop = block == 1 ? high : e.add(low, e.mul(e.div(e.sub(high, low), block), block));
-        e.loop(low, stop, block, [&](Value row) { emitBlock(panel, row, block); });
-        low = stop;
-      }
+      single = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::sle, e.sub(high, low), e.index(shape.maxRows));
+      Value depth = e.select(single, e.index(shape.k), e.index(shape.depth));
+      auto pieces = scf::ForOp::create(e.builder, e.loc, e.index(0), e.index(shape.k), depth);
+      OpBuilder::InsertionGuard guard(e.builder);
+      e.builder.setInsertionPointToStart(pieces.getBody());
+      from = pieces.getInductionVar();
+      to = e.min(e.add(from, depth), e.index(shape.k));
+      emitBlocks(low, high);
     });
   }
 
 private:
+  // while (row < high) row += rows of the block
+  void emitBlocks(Value low, Value high) {
+    Type index = e.builder.getIndexType();
+    auto loop = scf::WhileOp::create(
+        e.builder, e.loc, TypeRange{index}, ValueRange{low},
+        [&](OpBuilder &inner, Location loc, ValueRange row) {
+          Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, row[0], high);
+          scf::ConditionOp::create(inner, loc, more, row);
+        },
+        nullptr);
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.builder.setInsertionPointToEnd(loop.getAfterBody());
+    Value row = loop.getAfterBody()->getArgument(0);
+    Value count = rowsOfBlock(e.sub(high, row));
+    // Two blocks share the lines of the next piece; later ones repeat the second share, and a single one its own lines.
+    Value share = e.select(arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, row, low), e.index(0), e.index(shape.depth / 2));
+    Value next = e.add(to, share);
+    ahead = e.add(e.mul(panel, shape.k), e.select(single, from, next));
+    place = e.sub(row, low);
+    emitSwitch(row, count, shape.maxRows);
+    scf::YieldOp::create(e.builder, e.loc, e.add(row, count));
+  }
+
+  // Blocks as even as can be at the end: 8 rows are 4 and 4, not 6 and 2.
+  Value rowsOfBlock(Value left) {
+    int64_t most = shape.maxRows;
+    Value half = e.div(e.add(left, 1), 2);
+    Value fits = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::sle, left, e.index(most));
+    Value isLong = e.atLeast(left, e.index(2 * most));
+    return e.select(fits, left, e.select(isLong, e.index(most), half));
+  }
+
+  void emitSwitch(Value row, Value count, int64_t rows) {
+    if (rows == 1)
+      return emitBlock(row, 1);
+    Value is = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, count, e.index(rows));
+    e.ifThen(is, [&] { emitBlock(row, rows); }, [&] { emitSwitch(row, count, rows - 1); });
+  }
+
   // Adds products of `unroll` values of k from `k` on to the sums.
-  Values step(Value panel, Value row, int64_t block, Value k, int64_t unroll, Values sums) {
+  Values step(Value row, int64_t block, Value k, int64_t unroll, Values sums) {
     for (int64_t u = 0; u < unroll; ++u) {
       Value at = e.add(k, u);
       Values weights;
@@ -85,25 +142,54 @@ private:
     return sums;
   }
 
-  void emitBlock(Value panel, Value row, int64_t block) {
-    int64_t unroll = block <= 2 ? 4 : 2;
-    int64_t whole = shape.k / unroll * unroll;
-    Values sums(block * shape.vectors(), e.zeros(shape.lanes));
-    if (whole)
-      sums = e.loop(e.index(0), e.index(whole), unroll, sums, [&](Value k, ValueRange carried) {
-        return step(panel, row, block, k, unroll, Values(carried));
-      });
-    if (whole < shape.k)
-      sums = step(panel, row, block, e.index(whole), shape.k - whole, sums);
-    if (shape.lastColumns() == shape.nr)
-      return storeBlock(panel, row, block, sums, shape.nr);
-    Value isLast = e.atLeast(panel, e.index(shape.panels - 1));
-    e.ifThen(
-        isLast, [&] { storeBlock(panel, row, block, sums, shape.lastColumns()); },
-        [&] { storeBlock(panel, row, block, sums, shape.nr); });
+  void prefetchLine(Value k) {
+    Value line = e.add(ahead, e.div(e.sub(k, from), depthUnroll));
+    for (int64_t byte = 0; byte < shape.nr * shape.weightBytes; byte += 64)
+      memref::PrefetchOp::create(e.builder, e.loc, lines, ValueRange{line, e.index(byte / shape.weightBytes)}, /*isWrite=*/false,
+                                 /*localityHint=*/2, /*isDataCache=*/true);
   }
 
-  void storeBlock(Value panel, Value row, int64_t block, const Values &sums, int64_t columns) {
+  void emitBlock(Value row, int64_t block) {
+    int64_t unroll = block <= 2 ? 2 * depthUnroll : depthUnroll, whole = shape.k / unroll * unroll;
+    Values sums;
+    Value isFirst = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, from, e.index(0));
+    auto initial = scf::IfOp::create(
+        e.builder, e.loc, isFirst,
+        [&](OpBuilder &inner, Location loc) { scf::YieldOp::create(inner, loc, Values(block * shape.vectors(), e.zeros(shape.lanes))); },
+        [&](OpBuilder &inner, Location loc) {
+          Values kept;
+          for (int64_t r = 0; r < block; ++r)
+            for (int64_t v = 0; v < shape.vectors(); ++v)
+              kept.push_back(e.loadVector(partial, {e.add(place, r), e.index(v * shape.lanes)}, shape.lanes));
+          scf::YieldOp::create(inner, loc, kept);
+        });
+    sums = Values(initial.getResults());
+    if (whole)
+      sums = e.loop(from, e.min(to, e.index(whole)), unroll, sums, [&](Value k, ValueRange carried) {
+        if (block > 2 && block < shape.maxRows)
+          prefetchLine(k);
+        return step(row, block, k, unroll, Values(carried));
+      });
+    if (whole < shape.k)
+      sums = e.loop(e.max(from, e.index(whole)), to, 1, sums, [&](Value k, ValueRange carried) { return step(row, block, k, 1, Values(carried)); });
+    Value isLast = e.atLeast(to, e.index(shape.k));
+    e.ifThen(
+        isLast, [&] { emitStore(row, block, sums); },
+        [&] {
+          for (int64_t r = 0; r < block; ++r)
+            for (int64_t v = 0; v < shape.vectors(); ++v)
+              e.storeVector(sums[r * shape.vectors() + v], partial, {e.add(place, r), e.index(v * shape.lanes)});
+        });
+  }
+
+  void emitStore(Value row, int64_t block, const Values &sums) {
+    if (shape.lastColumns() == shape.nr)
+      return storeBlock(row, block, sums, shape.nr);
+    Value isLast = e.atLeast(panel, e.index(shape.panels - 1));
+    e.ifThen(isLast, [&] { storeBlock(row, block, sums, shape.lastColumns()); }, [&] { storeBlock(row, block, sums, shape.nr); });
+  }
+
+  void storeBlock(Value row, int64_t block, const Values &sums, int64_t columns) {
     Value first = e.mul(panel, shape.nr);
     for (int64_t v = 0; v < shape.vectors(); ++v) {
       int64_t count = columns - v * shape.lanes;
@@ -123,6 +209,11 @@ private:
   KernelEmitter &e;
   const ProductShape &shape;
   Value input, weight, bias, output, begin, end;
+  Value lines;   // the weight as rows of nr, over all panels
+  Value partial; // sums of a task's rows between pieces of the depth
+  // Of the task, the piece and the block that code is emitted for.
+  Value panel, single, from, to, place;
+  Value ahead; // the first line to prefetch
 };
 
 struct LowerProducts : quire::cpu::impl::LowerProductsBase<LowerProducts> {

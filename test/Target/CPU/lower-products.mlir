@@ -14,6 +14,11 @@ func.func @step(%batch: !kvrt.batch, %x: memref<?x64xf32>, %w: memref<4x64x32xf1
 
 // CHECK-LABEL: func.func private @product_64x100(
 // Weights are widened once for all rows of a block; every sum is a loop-carried vector.
+// Blocks take turns on pieces of the depth; 6 rows are a block where 2 x 8 lanes are a vector, 8 where they are 16.
+// AVX2: arith.cmpi sle, %{{.*}}, %c6{{(_.*)? :}}
+// AVX512: arith.cmpi sle, %{{.*}}, %c8{{(_.*)? :}}
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{c64.*}} step %{{.*}} {
+// CHECK: scf.while
 // AVX2: scf.for %{{.*}} iter_args({{.*}}) -> (vector<8xf32>
 // AVX2: %[[NARROW:.*]] = vector.load %{{.*}} : memref<4x64x32xf16>, vector<8xf16>
 // AVX2: %[[WIDE:.*]] = arith.extf %[[NARROW]] : vector<8xf16> to vector<8xf32>

@@ -62,6 +62,13 @@ TEST(AttendCode, UsesVectorsOfTheTarget) {
   std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell"));
   EXPECT_NE(avx2.find("vfmadd231ps\t%ymm"), std::string::npos);
   EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
+  for (const std::string &assembly : {avx2, avx512}) {
+    std::vector<std::string> loops = multiplyAddLoopsOf(assembly);
+    EXPECT_GE(loops.size(), 4u);
+    for (const std::string &loop : loops) // but the polynomial of the softmax, which rounds
+      if (loop.find("vrndscale") == std::string::npos && loop.find("vround") == std::string::npos)
+        EXPECT_FALSE(spillsVectors(loop)) << loop;
+  }
 }
 
 AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t key, int64_t value) {

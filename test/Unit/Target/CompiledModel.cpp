@@ -14,6 +14,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <regex>
+#include <sstream>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +38,33 @@ static OwningOpRef<ModuleOp> lower(MLIRContext &context, const std::string &text
     return nullptr;
   }
   return module;
+}
+
+std::vector<std::string> quire::test::multiplyAddLoopsOf(const std::string &assembly) {
+  std::vector<std::string> loops;
+  std::string label, block;
+  std::istringstream lines(assembly);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(".LBB", 0) == 0) {
+      label = line.substr(0, line.find(':'));
+      block.clear();
+      continue;
+    }
+    block += line + "\n";
+    bool jumpsBack = line.rfind("\tj", 0) == 0 && !label.empty() && line.substr(line.find_last_of("\t ") + 1) == label;
+    if (jumpsBack && block.find("vfmadd") != std::string::npos)
+      loops.push_back(block);
+  }
+  return loops;
+}
+
+bool quire::test::spillsVectors(const std::string &loop) {
+  static const std::regex spill("[^,(]*[0-9]*\\(%rsp\\)");
+  std::istringstream lines(loop);
+  for (std::string line; std::getline(lines, line);)
+    if ((line.find("%ymm") != std::string::npos || line.find("%zmm") != std::string::npos) && std::regex_search(line, spill))
+      return true;
+  return false;
 }
 
 std::string quire::test::assemblyOf(const std::string &text, const cpu::CpuTarget &target) {

@@ -32,6 +32,11 @@ private:
 /// The text of the module after the CPU pipeline, as assembly.
 std::string assemblyOf(const std::string &text, const cpu::CpuTarget &target);
 
+/// The loops of one basic block in `assembly` that have fused multiply-adds.
+std::vector<std::string> multiplyAddLoopsOf(const std::string &assembly);
+/// Whether a loop moves a vector register to or from a fixed place on the stack.
+bool spillsVectors(const std::string &loop);
+
 /// What emitSharedObject says of the module, to `path` or a temporary file; empty when it succeeds.
 std::string emissionError(const std::string &text, const cpu::CpuTarget &target, const std::string &path = {});
 

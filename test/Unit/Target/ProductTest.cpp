@@ -98,7 +98,7 @@ TEST_P(Product, MatchesDoubleAndDoesNotDependOnRows) {
   TestRuntime runtime(model.info);
   std::vector<float> all;
   for (int64_t rows : {maxRows, int64_t(1), int64_t(2), int64_t(3), int64_t(5), int64_t(6), int64_t(7), int64_t(8),
-                       int64_t(13), int64_t(17), int64_t(48), int64_t(49)}) {
+                       int64_t(9), int64_t(11), int64_t(12), int64_t(13), int64_t(15), int64_t(16), int64_t(17), int64_t(48), int64_t(49)}) {
     std::vector<int64_t> selected(rows);
     std::vector<float> output = runtime.step({{0, rows, {}}}, selected, bytes.data());
     if (rows == maxRows)
@@ -121,7 +121,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Product,
                          testing::Values(ProductCase{64, 96, "f32", "f32", false}, ProductCase{1, 1, "f32", "f32", true},
                                          ProductCase{3, 17, "f32", "f32", false}, ProductCase{129, 31, "f32", "f32", true},
                                          ProductCase{70, 100, "f16", "f32", false}, ProductCase{65, 40, "f16", "f16", true},
-                                         ProductCase{66, 47, "bf16", "f32", false}, ProductCase{34, 33, "bf16", "bf16", false}));
+                                         ProductCase{66, 47, "bf16", "f32", false}, ProductCase{34, 33, "bf16", "bf16", false},
+                                         // Deeper than one piece, with and without a rest.
+                                         ProductCase{512, 33, "f32", "f32", true}, ProductCase{601, 40, "f32", "f32", false},
+                                         ProductCase{1283, 17, "f16", "f16", true}));
 
 // Code for a processor is made of its fused multiply-adds on whole vectors.
 TEST(ProductCode, UsesVectorsOfTheTarget) {
@@ -132,6 +135,12 @@ TEST(ProductCode, UsesVectorsOfTheTarget) {
   EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
   std::string avx512 = assemblyOf(moduleOf(c, 32, 0, 0), cpu::CpuTarget::named("znver4"));
   EXPECT_NE(avx512.find("%zmm"), std::string::npos);
+  for (const std::string &assembly : {avx2, avx512}) {
+    std::vector<std::string> loops = multiplyAddLoopsOf(assembly);
+    EXPECT_GE(loops.size(), 6u);
+    for (const std::string &loop : loops)
+      EXPECT_FALSE(spillsVectors(loop)) << loop;
+  }
 }
 
 } // namespace
