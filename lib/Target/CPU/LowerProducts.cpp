@@ -4,6 +4,8 @@
 #include "lib/Target/CPU/KernelEmitter.h"
 #include "lib/Target/CPU/Passes.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <numeric>
 
 namespace quire::cpu {
@@ -219,45 +221,96 @@ private:
 struct LowerProducts : quire::cpu::impl::LowerProductsBase<LowerProducts> {
   using LowerProductsBase::LowerProductsBase;
 
-  LogicalResult lower(kvrt::ProductOp op, KernelTable &kernels) {
-    for (Value value : {op.getInput(), op.getWeight(), op.getOutput()})
-      if (!isa<MemRefType>(value.getType()))
-        return op.emitOpError("expected memrefs: lower-products runs after bufferization");
+  /// A product whose tasks are some of a loop's.
+  struct Member {
+    func::FuncOp kernel;
+    SmallVector<Value> operands;
+    int64_t panels;
+  };
+
+  Member memberOf(kvrt::ProductOp op, KernelTable &kernels) const {
     ProductShape shape(op, vectorBytes);
     bool hasBias = op.getBias() != nullptr;
     SmallVector<Value> operands = {op.getInput(), op.getWeight()};
     if (hasBias)
       operands.push_back(op.getBias());
     operands.push_back(op.getOutput());
-    OpBuilder builder(op);
-    Type index = builder.getIndexType();
+    Type index = IndexType::get(op.getContext());
     SmallVector<Type> types(ValueRange(operands).getTypes());
     types.append({index, index});
     std::string name = ("product_" + Twine(shape.k) + "x" + Twine(shape.n)).str();
     func::FuncOp kernel = kernels.getOrCreate(
         name, kernelKey(op), op.getLoc(), types,
         [&](KernelEmitter &e, ValueRange arguments) { ProductKernel(e, shape, arguments, hasBias).emit(); });
+    return {kernel, std::move(operands), shape.panels};
+  }
 
-    KernelEmitter e(builder, op.getLoc());
-    Value rows = memref::DimOp::create(builder, op.getLoc(), op.getInput(), e.index(0));
-    Value count = e.mul(e.ceilDiv(rows, rowChunk), shape.panels);
-    kvrt::ParallelOp::create(builder, op.getLoc(), count, op.getBatch(), shape.grain(),
-                             [&](OpBuilder &inner, Location loc, Value begin, Value end) {
-                               SmallVector<Value> arguments(operands);
-                               arguments.append({begin, end});
-                               func::CallOp::create(inner, loc, kernel, arguments);
-                             });
-    op.erase();
-    return success();
+  /// Products of one input with nothing but views between them, as the projections to queries, keys and values are. Their buffers are in use together:
+  /// the input up to the last one, the outputs from the first one on, for the operations that follow.
+  static SmallVector<kvrt::ProductOp> groupFrom(kvrt::ProductOp first) {
+    SmallVector<kvrt::ProductOp> group = {first};
+    for (Operation *op = first->getNextNode(); op; op = op->getNextNode()) {
+      auto product = dyn_cast<kvrt::ProductOp>(op);
+      if (product && product.getInput() == first.getInput())
+        group.push_back(product);
+      else if (product || !isMemoryEffectFree(op) || op->getNumRegions() > 0)
+        break;
+    }
+    return group;
+  }
+
+  /// One loop over the tasks of all products of a group, at the place of the last.
+  void lower(ArrayRef<kvrt::ProductOp> group, KernelTable &kernels) const {
+    kvrt::ProductOp last = group.back();
+    SmallVector<Member> members;
+    int64_t panels = 0, grain = 1;
+    for (kvrt::ProductOp op : group) {
+      members.push_back(memberOf(op, kernels));
+      panels += members.back().panels;
+      grain = std::max(grain, ProductShape(op, vectorBytes).grain());
+    }
+    OpBuilder builder(last);
+    KernelEmitter e(builder, last.getLoc());
+    Value rows = memref::DimOp::create(builder, last.getLoc(), last.getInput(), e.index(0));
+    Value chunks = e.ceilDiv(rows, rowChunk);
+    kvrt::ParallelOp::create(builder, last.getLoc(), e.mul(chunks, panels), last.getBatch(), grain,
+                             [&](OpBuilder &inner, Location loc, Value begin, Value end) { callEach(inner, loc, members, chunks, begin, end); });
+    for (kvrt::ProductOp op : group)
+      op.erase();
+  }
+
+  /// Calls every kernel for its part of the tasks [begin, end).
+  static void callEach(OpBuilder &builder, Location loc, ArrayRef<Member> members, Value chunks, Value begin, Value end) {
+    KernelEmitter e(builder, loc);
+    int64_t first = 0;
+    for (const Member &member : members) {
+      SmallVector<Value> arguments(member.operands);
+      if (members.size() == 1) {
+        arguments.append({begin, end});
+      } else {
+        Value from = e.mul(chunks, first), to = e.mul(chunks, first + member.panels);
+        arguments.append({e.sub(e.max(begin, from), from), e.sub(e.min(end, to), from)});
+      }
+      first += member.panels;
+      func::CallOp::create(builder, loc, member.kernel, arguments);
+    }
   }
 
   void runOnOperation() override {
     KernelTable kernels(getOperation());
-    SmallVector<kvrt::ProductOp> ops;
-    getOperation().walk([&](kvrt::ProductOp op) { ops.push_back(op); });
+    llvm::SetVector<kvrt::ProductOp> ops;
+    getOperation().walk([&](kvrt::ProductOp op) { ops.insert(op); });
     for (kvrt::ProductOp op : ops)
-      if (failed(lower(op, kernels)))
-        return signalPassFailure();
+      for (Value value : {op.getInput(), op.getWeight(), op.getOutput()})
+        if (!isa<MemRefType>(value.getType())) {
+          op.emitOpError("expected memrefs: lower-products runs after bufferization");
+          return signalPassFailure();
+        }
+    while (!ops.empty()) {
+      SmallVector<kvrt::ProductOp> group = groupFrom(ops.front());
+      ops.remove_if([&](kvrt::ProductOp op) { return llvm::is_contained(group, op); });
+      lower(group, kernels);
+    }
   }
 };
 

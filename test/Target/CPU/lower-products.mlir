@@ -2,13 +2,35 @@
 // RUN: quire-opt %s --lower-products=vector-bytes=64 --split-input-file --verify-diagnostics | FileCheck %s --check-prefixes=CHECK,AVX512
 
 // CHECK-LABEL: func.func @step
-func.func @step(%batch: !kvrt.batch, %x: memref<?x64xf32>, %w: memref<4x64x32xf16>, %y: memref<?x100xf32>) {
+func.func @step(%batch: !kvrt.batch, %x: memref<?x64xf32>, %x2: memref<?x64xf32>, %w: memref<4x64x32xf16>, %y: memref<?x100xf32>) {
   // Two products of one shape share a kernel.
   // CHECK: kvrt.parallel (%[[B:.*]], %[[E:.*]]) = %{{.*}} on %{{.*}} grain 32 {
   // CHECK-NEXT: func.call @product_64x100(%{{.*}}, %{{.*}}, %{{.*}}, %[[B]], %[[E]])
   kvrt.product ins(%x, %w, %batch : memref<?x64xf32>, memref<4x64x32xf16>) outs(%y : memref<?x100xf32>)
-  // CHECK: func.call @product_64x100(
+  // Another input: another loop.
+  // CHECK: kvrt.parallel
+  // CHECK-NEXT: func.call @product_64x100(
+  kvrt.product ins(%x2, %w, %batch : memref<?x64xf32>, memref<4x64x32xf16>) outs(%y : memref<?x100xf32>)
+  return
+}
+
+// Products of one input share a loop: its tasks are the panels of the first (4 for each chunk of rows), then those of the second (3).
+// CHECK-LABEL: func.func @group
+// CHECK: %[[CHUNKS:.*]] = arith.divui
+// CHECK: %[[COUNT:.*]] = arith.muli %[[CHUNKS]], %c7
+// CHECK: kvrt.parallel (%[[B:.*]], %[[E:.*]]) = %[[COUNT]]
+// CHECK: %[[MIN:.*]] = arith.minsi %[[E]], %[[END:.*]] : index
+// CHECK: func.call @product_64x100(
+// CHECK: %[[START:.*]] = arith.muli %[[CHUNKS]], %c4
+// CHECK: %[[LOW:.*]] = arith.maxsi %[[B]], %[[START]]
+// CHECK: arith.subi %[[LOW]], %[[START]]
+// CHECK: func.call @product_64x96(
+// CHECK-NOT: kvrt.parallel
+// CHECK: return
+func.func @group(%batch: !kvrt.batch, %x: memref<?x64xf32>, %w: memref<4x64x32xf16>, %y: memref<?x100xf32>, %z: memref<?x96xf32>) {
   kvrt.product ins(%x, %w, %batch : memref<?x64xf32>, memref<4x64x32xf16>) outs(%y : memref<?x100xf32>)
+  %v = memref.subview %w[0, 0, 0] [3, 64, 32] [1, 1, 1] : memref<4x64x32xf16> to memref<3x64x32xf16>
+  kvrt.product ins(%x, %v, %batch : memref<?x64xf32>, memref<3x64x32xf16>) outs(%z : memref<?x96xf32>)
   return
 }
 
