@@ -13,9 +13,10 @@ namespace quire::runtime {
 /// microseconds; a sleep and wake-up costs about as much as this.
 static constexpr std::chrono::microseconds spinTime(50);
 
-/// Chunks a thread gets on average, so that one that comes late or is slow
-/// leaves its share to the others.
-static constexpr int64_t chunksPerThread = 4;
+/// A thread takes its share of what is left, divided by this: large chunks first,
+/// small ones at the end, so that all threads end together and one that comes
+/// late or is slow leaves its part to the others.
+static constexpr int64_t shareDivisor = 2;
 
 static void pauseBriefly() {
 #if defined(__x86_64__)
@@ -97,11 +98,14 @@ void ThreadPool::leave() {
 }
 
 void ThreadPool::runChunks() {
-  for (;;) {
-    int64_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
-    if (begin >= count_)
-      break;
-    fn_(env_, begin, std::min(begin + chunk_, count_));
+  int64_t divisor = threads() * shareDivisor;
+  int64_t begin = next_.load(std::memory_order_relaxed);
+  while (begin < count_) {
+    int64_t end = std::min(count_, begin + std::max(grain_, (count_ - begin) / divisor));
+    if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed))
+      continue; // begin is the new value
+    fn_(env_, begin, end);
+    begin = next_.load(std::memory_order_relaxed);
   }
 }
 
@@ -148,8 +152,7 @@ void ThreadPool::parallel(int64_t count, int64_t grain, quire_task_fn fn, void *
   fn_ = fn;
   env_ = env;
   count_ = count;
-  int64_t share = threads() * chunksPerThread;
-  chunk_ = std::max(grain, (count + share - 1) / share);
+  grain_ = grain;
   next_.store(0, std::memory_order_relaxed);
   uint64_t epoch = (state_.load(std::memory_order_relaxed) >> epochShift) + 1;
   state_.store(epoch << epochShift | openFlag);

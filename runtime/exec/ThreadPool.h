@@ -48,7 +48,7 @@ private:
   quire_task_fn fn_ = nullptr;
   void *env_ = nullptr;
   int64_t count_ = 0;
-  int64_t chunk_ = 1;
+  int64_t grain_ = 1;
 
   alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) std::atomic<uint64_t> state_{0};
