@@ -143,6 +143,8 @@ TEST_F(QuireRun, BadUsage) {
   expectRefused({model(), "--kv-bytes=12QB", in}, "--kv-bytes: expected a size such as 256MiB, but got '12QB'");
   expectRefused({model(), "--kv-bytes=99999999999999TiB", in}, "--kv-bytes: expected a size");
   expectRefused({model(), "--kv-bytes=100", in}, "a kv budget of 100 bytes holds no block");
+  expectRefused({model(), "--kv-bytes=16TiB", in},
+                "a kv budget of 17592186044416 bytes: expected a pool that fits into");
   expectRefused({model(), "--shuffle-blocks=x", in}, "--shuffle-blocks: expected a number");
   expectRefused({model(), "--json", in}, "--json needs --describe");
   expectRefused({model(), "--requests=" + file("none")}, "none: No such file");
