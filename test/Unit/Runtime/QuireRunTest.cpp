@@ -153,6 +153,38 @@ TEST_F(QuireRun, BadUsage) {
   EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
 }
 
+/// However the same path is spelled, and before the model is even looked at.
+TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
+  writeFile(file("in.jsonl"), requests);
+  writeFile(file("old"), "old");
+  std::filesystem::create_directory(file("sub"));
+  std::filesystem::create_directory_symlink(file("sub"), file("link"));
+  std::filesystem::create_symlink(file("old"), file("link to old"));
+  std::string in = "--requests=" + file("in.jsonl");
+  auto conflict = [&](const std::string &output, const std::string &stats) {
+    expectRefused({file("no model"), in, "--output=" + output, "--stats=" + stats},
+                  "--stats: expected a path of its own, but got that of --output, '" + stats +
+                      "'\ntry 'quire-run --help'");
+  };
+  conflict(file("x"), file("x"));
+  conflict(file("x"), file("./sub/../x"));
+  conflict(file("sub/x"), file("link/x"));
+  conflict(std::filesystem::relative(file("x")), file("x"));
+  conflict(file("old"), file("link to old"));
+  conflict(file("x"), file("x.partial"));
+  conflict(file("x.partial"), file("x"));
+  conflict("-", "-");
+  conflict("-", file("stdout")); // that is where it goes
+  expectRefused({file("no model"), in, "--output=" + file("x"), "--logits=" + file("x/")}, "that of --output, '");
+  expectRefused({file("no model"), in, "--stats=" + file("x"), "--logits=" + file("x")}, "that of --stats, '");
+  expectRefused({file("no model"), in, "--output=" + file("in.jsonl")}, "--output: expected a path of its own, but got "
+                                                                        "that of --requests, '");
+  expectRefused({file("no model"), in, "--output="}, "--output: expected a file, but got ''");
+  EXPECT_FALSE(std::filesystem::exists(file("x")));
+  EXPECT_EQ(readFile(file("old")), "old");
+  EXPECT_EQ(run({model(), in, "--output=/dev/null", "--stats=/dev/null"}), 0) << errors();
+}
+
 TEST_F(QuireRun, DamagedModel) {
   writeFile(model() + "/weights.bin", "short");
   writeFile(file("in.jsonl"), requests);
