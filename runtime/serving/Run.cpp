@@ -54,6 +54,11 @@ private:
   ResultWriter &writer_;
 };
 
+struct Outputs {
+  ResultWriter results;  // destroyed last: the other file may lie in a folder that it made
+  OutputFile statistics; // open if wanted
+};
+
 } // namespace
 
 static bool readRequests(const std::string &path, const quire_model_info &model, std::vector<Request> &out,
@@ -80,13 +85,18 @@ static bool readRequests(const std::string &path, const quire_model_info &model,
   return true;
 }
 
-static bool writeStatistics(const std::string &path, const Statistics &statistics, std::string &error) {
-  OutputFile file;
-  std::string text = statisticsJson(statistics);
-  if (file.open(path) && file.write(text.data(), text.size()) && file.finish())
-    return true;
-  error = file.error();
-  return false;
+/// Opened before the first step: a path that cannot be written is no reason to lose a whole run. What was opened leaves
+/// no trace if the run is refused after all.
+static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &out, std::string &error) {
+  if (!out.results.open(options.output, options.logits, vocabulary)) {
+    error = out.results.error();
+    return false;
+  }
+  if (!options.stats.empty() && !out.statistics.open(options.stats)) {
+    error = out.statistics.error();
+    return false;
+  }
+  return true;
 }
 
 static quire_status makePool(const RunOptions &options, const quire_model_info &info, PoolPointer &out) {
@@ -147,12 +157,15 @@ static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const
 
 /// Names results and statistics; what is finished is kept, whatever ended the
 /// run. False with the first reason.
-static bool keepResults(const RunOptions &options, ResultWriter &writer, Scheduler &scheduler, std::string &error) {
-  if (!writer.finish() && error.empty())
-    error = writer.error();
-  std::string other;
-  if (!options.stats.empty() && !writeStatistics(options.stats, scheduler.statistics(), other) && error.empty())
-    error = other;
+static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &error) {
+  if (!outputs.results.finish() && error.empty())
+    error = outputs.results.error();
+  OutputFile &file = outputs.statistics;
+  if (file.isOpen()) {
+    std::string text = statisticsJson(scheduler.statistics());
+    if (!(file.write(text.data(), text.size()) && file.finish()) && error.empty())
+      error = file.error();
+  }
   return error.empty();
 }
 
@@ -178,18 +191,18 @@ int runRequests(const RunOptions &options) {
       makeExecutor(options, limits, loaded, pool.get(), executor) != QUIRE_OK)
     return refuse(quire_last_error());
 
-  ResultWriter writer;
-  if (!writer.open(options.output, options.logits, info.vocabulary))
-    return refuse(writer.error());
-  WritingSink sink(writer);
+  Outputs outputs;
+  if (!openOutputs(options, info.vocabulary, outputs, error))
+    return refuse(error);
+  WritingSink sink(outputs.results);
   Scheduler scheduler(info, pool.get(), executor.get(), limits, sink);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   size_t count = requests.size();
   if (!serveAll(scheduler, requests, sink, *progress))
-    error = scheduler.error().empty() ? writer.error() : scheduler.error();
+    error = scheduler.error().empty() ? outputs.results.error() : scheduler.error();
   progress.reset();
-  if (!keepResults(options, writer, scheduler, error))
+  if (!keepResults(outputs, scheduler, error))
     return complain(error);
   if (caughtSignal) {
     std::fprintf(stderr, "quire-run: interrupted: %zu of %zu requests are finished and kept\n", sink.finishedCount,

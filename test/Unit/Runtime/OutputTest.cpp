@@ -85,6 +85,19 @@ TEST(ResultWriter, NumpyFile) {
   EXPECT_FALSE(std::filesystem::exists(temporary / "logits/y.npy.partial"));
 }
 
+TEST(ResultWriter, UnfinishedLeavesNothing) {
+  TemporaryFolder temporary;
+  std::string folder = temporary / "logits";
+  {
+    ResultWriter writer;
+    ASSERT_TRUE(writer.open(folder + "/out.jsonl", folder, 1)) << writer.error();
+    float row = 1;
+    ASSERT_TRUE(writer.addLogits(named("x", Request::IdKind::Text, 1), &row));
+    EXPECT_TRUE(std::filesystem::exists(folder + "/x.npy.partial"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(ResultWriter, Lines) {
   Result good;
   good.reason = FinishReason::Stop;

@@ -185,6 +185,40 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
   EXPECT_EQ(run({model(), in, "--output=/dev/null", "--stats=/dev/null"}), 0) << errors();
 }
 
+/// A run that fails later keeps what is finished, so no results means no run.
+TEST_F(QuireRun, PathsThatCannotBeWrittenAreRefusedBeforeTheRun) {
+  writeFile(file("in.jsonl"), "{\"id\": 1, \"prompt\": [3], \"max_new_tokens\": 2}\n");
+  writeFile(file("a file"), "text");
+  std::filesystem::create_directory(file("locked"));
+  std::filesystem::permissions(file("locked"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  std::string locked = ::geteuid() == 0 ? "/proc" : file("locked"); // root may write into the other one
+  std::string in = "--requests=" + file("in.jsonl"), out = "--output=" + file("out.jsonl");
+  auto refused = [&](const std::vector<std::string> &more, const std::string &text) {
+    std::vector<std::string> all = {model(), in, out};
+    all.insert(all.end(), more.begin(), more.end());
+    expectRefused(all, text);
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl"))) << text;
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl.partial"))) << text;
+    EXPECT_FALSE(std::filesystem::exists(file("logits"))) << text;
+  };
+  refused({"--logits=" + file("a file")}, "a file: expected a folder, but got a file");
+  refused({"--logits=" + file("none/logits")}, "none/logits: No such file or directory");
+  refused({"--logits=" + locked}, locked + ": no file can be made in this folder: ");
+  std::string logits = "--logits=" + file("logits");
+  refused({logits, "--stats=" + file("none/s.json")}, "none/s.json: No such file or directory");
+  refused({logits, "--stats=" + locked + "/s.json"}, locked + "/s.json: ");
+  refused({logits, "--stats=" + file("locked")}, "locked: Is a directory");
+  refused({logits, "--output=" + file("logits/none/out")}, "logits/none/out: No such file or directory");
+  EXPECT_EQ(readFile(file("a file")), "text");
+  // What was there stays, and files may lie in the folder that is made for the logits.
+  std::filesystem::create_directory(file("kept"));
+  expectRefused({model(), in, out, "--logits=" + file("kept"), "--stats=" + file("none/s.json")}, "No such file");
+  EXPECT_TRUE(std::filesystem::is_empty(file("kept")));
+  EXPECT_EQ(run({model(), in, logits, "--output=" + file("logits/out"), "--stats=" + file("logits/s")}), 0) << errors();
+  for (const char *name : {"logits/1.npy", "logits/out", "logits/s"})
+    EXPECT_TRUE(std::filesystem::exists(file(name))) << name;
+}
+
 TEST_F(QuireRun, DamagedModel) {
   writeFile(model() + "/weights.bin", "short");
   writeFile(file("in.jsonl"), requests);
