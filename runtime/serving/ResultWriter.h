@@ -22,7 +22,8 @@ public:
   /// finish() nothing is left, not even the folder if it was made here.
   bool open(const std::string &path, const std::string &logitsFolder, int64_t vocabulary);
 
-  /// One more row of a request's logits.
+  /// One more row of a request's logits. Their file stays open until the
+  /// request's result, so at most as many as the scheduler lets begin.
   bool addLogits(const Request &request, const float *row);
   bool addResult(const Request &request, const Result &result);
 

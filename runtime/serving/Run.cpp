@@ -5,6 +5,7 @@
 #include "model/Manifest.h"
 #include "serving/Describe.h"
 #include "serving/Engine.h"
+#include "serving/FileLimit.h"
 #include "serving/OutputFile.h"
 #include "serving/ProgressLine.h"
 #include "serving/RequestReader.h"
@@ -136,6 +137,19 @@ static SchedulerLimits usefulLimits(const RunOptions &options, const std::vector
   return limits;
 }
 
+/// The logits of each begun request are an open file.
+static bool checkFileLimit(const RunOptions &options, const SchedulerLimits &limits, std::string &error) {
+  if (options.logits.empty())
+    return true;
+  int64_t needed = limits.maxBatch + otherFiles, allowed = allowOpenFiles(needed);
+  if (needed <= allowed)
+    return true;
+  error = "--logits: expected a limit of at least " + std::to_string(needed) + " open files for a batch of " +
+          std::to_string(limits.maxBatch) + " requests, but got " + std::to_string(allowed) +
+          "; lower --max-batch or raise 'ulimit -n'";
+  return false;
+}
+
 /// Runs until all is done, something fails (false) or a signal comes.
 static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const WritingSink &sink,
                      ProgressLine &progress) {
@@ -185,6 +199,8 @@ int runRequests(const RunOptions &options) {
   if (!readRequests(options.requests, info, requests, error))
     return refuse(error);
   SchedulerLimits limits = usefulLimits(options, requests);
+  if (!checkFileLimit(options, limits, error))
+    return refuse(error);
   PoolPointer pool;
   ExecutorPointer executor;
   if (makePool(options, info, pool) != QUIRE_OK ||

@@ -45,6 +45,10 @@ protected:
       int err = ::open(file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
       ::dup2(out, 1);
       ::dup2(err, 2);
+      ::close(out);
+      ::close(err);
+      if (openFiles.rlim_max != RLIM_INFINITY)
+        ::setrlimit(RLIMIT_NOFILE, &openFiles);
       ::execv(QUIRE_RUN, argv.data());
       ::_exit(127);
     }
@@ -80,6 +84,7 @@ protected:
 
   TemporaryFolder temporary;
   rusage usage = {};
+  rlimit openFiles = {RLIM_INFINITY, RLIM_INFINITY}; // of the started program; infinity: as here
 };
 
 const char requests[] = R"({"id": 0, "prompt": [1], "max_new_tokens": 24}
@@ -236,6 +241,34 @@ TEST_F(QuireRun, HelpVersionDescribe) {
   EXPECT_NE(readFile(file("stdout")).find("with --kv-bytes of 1 MiB: 327 blocks"), std::string::npos);
   EXPECT_EQ(run({model(), "--describe", "--json"}), 0);
   EXPECT_EQ(json::parse(readFile(file("stdout")))["vocabulary"], 97);
+}
+
+/// A started request's logits are an open file; the limit must hold them all before one is started.
+TEST_F(QuireRun, OpenFilesAreEnoughOrRefused) {
+  std::string lines;
+  for (int i = 0; i < 64; ++i)
+    lines += "{\"id\": " + std::to_string(i) + ", \"prompt\": [" + std::to_string(i) + "], \"max_new_tokens\": 20}\n";
+  writeFile(file("in.jsonl"), lines);
+  std::vector<std::string> all = {model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
+                                  "--logits=" + file("logits"), "--max-batch=64"};
+  openFiles = {32, 32};
+  expectRefused(all, "--logits: expected a limit of at least 80 open files for a batch of 64 requests, but got 32");
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(file("logits")));
+  auto served = [&](const char *batch, const char *kvBytes) {
+    all[4] = batch;
+    std::vector<std::string> more = all;
+    more.push_back(kvBytes);
+    EXPECT_EQ(run(more), 0) << errors();
+    EXPECT_EQ(results().size(), 64u);
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(std::filesystem::file_size(file("logits/" + std::to_string(i) + ".npy")), 128u + 20 * 97 * 4);
+    std::filesystem::remove_all(file("logits"));
+  };
+  served("--max-batch=16", "--kv-bytes=256MiB");
+  served("--max-batch=16", "--kv-bytes=20000"); // six blocks: requests give way
+  openFiles = {32, 80};
+  served("--max-batch=64", "--kv-bytes=256MiB");
 }
 
 /// Interrupted while it works: what is finished is there under its name.
