@@ -120,6 +120,7 @@ TEST(Statistics, Json) {
   s.finalBlockTables = {{"a", {3, 1}}};
   s.steps = {{5, 2, 70, 1.5}};
   s.prefetchIssued = 4;
+  s.blockEvents = {{0, "a", {3, 1}}, {1, "a", {}}};
   nlohmann::json read = nlohmann::json::parse(statisticsJson(s));
   EXPECT_EQ(read["engine"], "compiled");
   EXPECT_EQ(read["block_tokens"], 16);
@@ -127,9 +128,30 @@ TEST(Statistics, Json) {
   EXPECT_EQ(read["steps"][0]["kv_tokens"], 70);
   EXPECT_EQ(read["steps"][0]["ms"], 1.5);
   EXPECT_EQ(read["prefetch"]["issued"], 4);
+  EXPECT_EQ(read["block_events"][0].dump(), R"({"id":"a","step":0,"taken":[3,1]})");
+  EXPECT_EQ(read["block_events"][1].dump(), R"({"id":"a","released":true,"step":1})");
   for (const char *key : {"block_bytes", "blocks_total", "blocks_peak", "max_sequences_in_step",
                           "max_prefill_tokens_in_step", "preemptions", "kv_copy_bytes"})
     EXPECT_TRUE(read.contains(key)) << key;
+}
+
+TEST(Statistics, EveryKeyIsDocumented) {
+  Statistics s;
+  s.steps = {{}};
+  s.blockEvents = {{0, "a", {1}}, {1, "a", {}}};
+  std::string text = readFile(QUIRE_RUNTIME_DOC);
+  text = text.substr(text.find("`--stats=FILE`"));
+  text = text.substr(0, text.find("\n## "));
+  auto expectKeys = [&](const nlohmann::json &object) {
+    for (const auto &[key, value] : object.items())
+      EXPECT_NE(text.find("`" + key + "`"), std::string::npos) << key;
+  };
+  nlohmann::json read = nlohmann::json::parse(statisticsJson(s));
+  expectKeys(read);
+  expectKeys(read["prefetch"]);
+  expectKeys(read["steps"][0]);
+  expectKeys(read["block_events"][0]);
+  expectKeys(read["block_events"][1]);
 }
 
 TEST(Describe, TextAndJson) {
