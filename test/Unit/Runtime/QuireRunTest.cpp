@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -271,27 +272,81 @@ TEST_F(QuireRun, OpenFilesAreEnoughOrRefused) {
   served("--max-batch=64", "--kv-bytes=256MiB");
 }
 
+/// The stop token is the last one, and the first of several decides.
+TEST_F(QuireRun, StopIds) {
+  std::vector<int64_t> all = toyGreedy({9, 8, 7}, 24);
+  json line = {{"id", "s"}, {"prompt", {9, 8, 7}}, {"max_new_tokens", 24}, {"stop", {all[11], all[5]}}};
+  size_t length = 1;
+  while (all[length - 1] != all[11] && all[length - 1] != all[5])
+    ++length;
+  int64_t absent = 0;
+  while (std::find(all.begin(), all.end(), absent) != all.end())
+    ++absent;
+  json other = {{"id", "o"}, {"prompt", {9, 8, 7}}, {"max_new_tokens", 24}, {"stop", {absent}}};
+  writeFile(file("in.jsonl"), line.dump() + "\n" + other.dump() + "\n");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl")}), 0) << errors();
+  std::map<std::string, json> found = results();
+  EXPECT_EQ(found["s"]["finish_reason"], "stop");
+  EXPECT_EQ(found["s"]["tokens"].get<std::vector<int64_t>>(),
+            std::vector<int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length)));
+  EXPECT_EQ(found["o"]["finish_reason"], "length");
+  EXPECT_EQ(found["o"]["tokens"].get<std::vector<int64_t>>(), all);
+}
+
+/// A sampled request gives the same tokens alone and in a batch of four, in any place of it.
+TEST_F(QuireRun, SamplingDoesNotDependOnTheBatch) {
+  auto line = [](const std::string &id, int64_t first, uint64_t seed) {
+    return "{\"id\": \"" + id + "\", \"prompt\": [" + std::to_string(first) +
+           ", 5, 6], \"max_new_tokens\": 30, \"temperature\": 20, \"top_k\": 60, \"top_p\": 0.95, \"seed\": " +
+           std::to_string(seed) + "}\n";
+  };
+  auto tokens = [&](const std::string &lines) {
+    writeFile(file("in.jsonl"), lines);
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--max-batch=4",
+                   "--stats=" + file("s.json")}),
+              0)
+        << errors();
+    return results()["x"]["tokens"].get<std::vector<int64_t>>();
+  };
+  std::vector<int64_t> alone = tokens(line("x", 4, 11));
+  EXPECT_EQ(alone.size(), 30u);
+  EXPECT_NE(alone, toyGreedy({4, 5, 6}, 30));
+  EXPECT_NE(alone, tokens(line("x", 4, 12)));
+  for (int place = 0; place < 4; ++place) {
+    std::string lines;
+    for (int i = 0; i < 4; ++i)
+      lines += i == place ? line("x", 4, 11) : line(std::to_string(i), i, static_cast<uint64_t>(i));
+    EXPECT_EQ(tokens(lines), alone) << "place " << place;
+    EXPECT_EQ(json::parse(readFile(file("s.json")))["max_sequences_in_step"], 4);
+  }
+}
+
 /// Interrupted while it works: what is finished is there under its name.
 TEST_F(QuireRun, InterruptKeepsFinishedResults) {
   std::filesystem::remove_all(model());
   writeToyFolder(model(), QUIRE_TOY_MODEL_UNLIMITED);
   writeFile(file("in.jsonl"), "{\"id\": \"quick\", \"prompt\": [2], \"max_new_tokens\": 3}\n"
                               "{\"id\": \"endless\", \"prompt\": [3], \"max_new_tokens\": 1000000}\n");
-  pid_t child = start({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
-                       "--logits=" + file("logits"), "--stats=" + file("s.json")});
-  for (int i = 0; i < 1000 && readFile(file("out.jsonl.partial")).empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
-  ::kill(child, SIGTERM);
-  EXPECT_EQ(wait(child), 128 + SIGTERM);
-  std::map<std::string, json> found = results();
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found["quick"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
-  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl.partial")));
-  EXPECT_TRUE(std::filesystem::exists(file("logits/quick.npy")));
-  EXPECT_FALSE(std::filesystem::exists(file("logits/endless.npy.partial")));
-  EXPECT_TRUE(std::filesystem::exists(file("s.json")));
-  EXPECT_NE(errors().find("interrupted: 1 of 2 requests are finished"), std::string::npos) << errors();
+  for (int signal : {SIGINT, SIGTERM}) {
+    pid_t child = start({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
+                         "--logits=" + file("logits"), "--stats=" + file("s.json")});
+    for (int i = 0; i < 1000 && readFile(file("out.jsonl.partial")).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+    EXPECT_FALSE(std::filesystem::exists(file("s.json")));
+    ::kill(child, signal);
+    EXPECT_EQ(wait(child), 128 + signal);
+    std::map<std::string, json> found = results();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found["quick"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
+    EXPECT_TRUE(std::filesystem::exists(file("logits/quick.npy")));
+    for (const char *name : {"out.jsonl.partial", "s.json.partial", "logits/endless.npy", "logits/endless.npy.partial"})
+      EXPECT_FALSE(std::filesystem::exists(file(name))) << name;
+    EXPECT_FALSE(json::parse(readFile(file("s.json")))["steps"].empty());
+    EXPECT_NE(errors().find("interrupted: 1 of 2 requests are finished"), std::string::npos) << errors();
+    for (const char *name : {"out.jsonl", "s.json", "logits"})
+      std::filesystem::remove_all(file(name));
+  }
 }
 
 TEST_F(QuireRun, MemoryStaysWithinBudget) {

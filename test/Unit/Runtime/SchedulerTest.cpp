@@ -335,9 +335,9 @@ TEST(Scheduler, ManyRequestsThroughASmallBatch) {
 /// Also those that gave way count: each keeps its file of logits open.
 TEST(Scheduler, NoMoreRequestsBeginThanTheBatchHolds) {
   std::vector<Request> requests;
-  for (int i = 0; i < 40; ++i)
+  for (int i = 0; i < 20; ++i)
     requests.push_back(request(std::to_string(i), 1 + static_cast<size_t>(i * 5 % 20), 20 + i * 3 % 20, i));
-  for (int64_t blocks : {4, 5, 7, 9})
+  for (int64_t blocks : {4, 7})
     for (int64_t chunk : {4, 512}) {
       Served run;
       serve(requests, {4, chunk, blocks, true, 2}, run);
