@@ -36,8 +36,8 @@ bool isSameOutput(const std::string &a, const std::string &b) {
 
 /// Files are written under another name first (see OutputFile), which must be free as well.
 static bool collide(const std::string &a, const std::string &b) {
-  return isSameOutput(a, b) || (a != "-" && isSameOutput(a + ".partial", b)) ||
-         (b != "-" && isSameOutput(a, b + ".partial"));
+  return isSameOutput(a, b) || (a != "-" && isSameOutput(resolved(a).string() + ".partial", b)) ||
+         (b != "-" && isSameOutput(a, resolved(b).string() + ".partial"));
 }
 
 std::string conflictOfPaths(const RunOptions &options) {

@@ -45,6 +45,18 @@ TEST(OutputFile, AppearsWhenFinished) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
+TEST(OutputFile, LinksStay) {
+  TemporaryFolder temporary;
+  writeFile(temporary / "file", "old");
+  std::filesystem::create_symlink("file", temporary / "link");
+  OutputFile file;
+  ASSERT_TRUE(file.open(temporary / "link"));
+  ASSERT_TRUE(file.write("new", 3) && file.finish()) << file.error();
+  EXPECT_TRUE(std::filesystem::is_symlink(temporary / "link"));
+  EXPECT_EQ(readFile(temporary / "file"), "new");
+  EXPECT_FALSE(std::filesystem::exists(temporary / "file.partial"));
+}
+
 TEST(OutputFile, ReportsFailures) {
   TemporaryFolder temporary;
   OutputFile file;

@@ -179,6 +179,7 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
   conflict(file("old"), file("link to old"));
   conflict(file("x"), file("x.partial"));
   conflict(file("x.partial"), file("x"));
+  conflict(file("link to old"), file("old.partial"));
   conflict("-", "-");
   conflict("-", file("stdout")); // that is where it goes
   expectRefused({file("no model"), in, "--output=" + file("x"), "--logits=" + file("x/")}, "that of --output, '");
