@@ -40,7 +40,7 @@ typedef enum quire_status {
   QUIRE_INVALID_ARGUMENT = 1, /* the call breaks its contract */
   QUIRE_STALE_HANDLE = 2,     /* the sequence or block was released */
   QUIRE_OUT_OF_BLOCKS = 3,    /* the pool has fewer free blocks than needed; release some and repeat */
-  QUIRE_OUT_OF_MEMORY = 4,    /* the system gave no memory */
+  QUIRE_OUT_OF_MEMORY = 4,    /* the system gave no memory, or has less than was asked for */
   QUIRE_TOO_LONG = 5,         /* beyond the model's max_positions */
   QUIRE_IO_ERROR = 6,         /* a file cannot be opened or read */
   QUIRE_BAD_ARTEFACT = 7,     /* a file of the model is missing, truncated, edited or malformed */
@@ -121,7 +121,8 @@ typedef struct quire_pool_stats {
 } quire_pool_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, never moved, never grown. Fails with
- * QUIRE_OUT_OF_BLOCKS if the budget holds no block. `info` is needed during the call only. */
+ * QUIRE_OUT_OF_BLOCKS if the budget holds no block, and with QUIRE_OUT_OF_MEMORY, before it allocates anything, if the pool and
+ * its tables are larger than the memory of the machine. `info` is needed during the call only. */
 quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);
 
 /* Ends the pool with all its sequences and blocks. Executors that use it keep its memory until they end. */

@@ -2,6 +2,8 @@
 // The line protocol of `quire-bench --serve`.
 #include "bench/Serve.h"
 
+#include "core/Json.h"
+
 #include <nlohmann/json.hpp>
 
 #include <istream>
@@ -9,12 +11,13 @@
 
 namespace quire::bench {
 
-using Json = nlohmann::ordered_json;
+using Line = nlohmann::json;
+using Json = nlohmann::ordered_json; // answers
 
 static Json refusal(const std::string &text) { return {{"error", text}}; }
 
 /// A count of 1 to `high` under "n".
-static bool readCount(const Json &line, int64_t high, int64_t &out) {
+static bool readCount(const Line &line, int64_t high, int64_t &out) {
   auto n = line.find("n");
   if (n == line.end() || !n->is_number_integer() || *n < 1 || *n > high)
     return false;
@@ -22,11 +25,11 @@ static bool readCount(const Json &line, int64_t high, int64_t &out) {
   return true;
 }
 
-static bool readLengths(const Json &line, std::vector<int64_t> &out) {
+static bool readLengths(const Line &line, std::vector<int64_t> &out) {
   auto lengths = line.find("ctx");
   if (lengths == line.end() || !lengths->is_array())
     return false;
-  for (const Json &length : *lengths) {
+  for (const Line &length : *lengths) {
     if (!length.is_number_integer() || length < 0 || length > INT32_MAX)
       return false;
     out.push_back(length.get<int64_t>());
@@ -34,7 +37,7 @@ static bool readLengths(const Json &line, std::vector<int64_t> &out) {
   return true;
 }
 
-static Json answer(Session &session, const std::string &op, const Json &line) {
+static Json answer(Session &session, const std::string &op, const Line &line) {
   constexpr int64_t million = 1000000;
   if (op == "setup") {
     std::vector<int64_t> lengths;
@@ -68,9 +71,13 @@ static Json answer(Session &session, const std::string &op, const Json &line) {
 }
 
 void serve(Session &session, std::istream &input, std::ostream &output) {
-  std::string text;
+  std::string text, error;
+  Line line;
   while (std::getline(input, text)) {
-    Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!runtime::parseJson(text, line, error)) {
+      output << refusal(error) << std::endl;
+      continue;
+    }
     if (!line.is_object() || !line.contains("op") || !line["op"].is_string()) {
       output << refusal("expected a JSON object with 'op'") << std::endl;
       continue;

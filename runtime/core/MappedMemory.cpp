@@ -3,16 +3,21 @@
 #include "core/MappedMemory.h"
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace quire::runtime {
 
 static constexpr size_t smallPage = 4096;
 static constexpr size_t hugePage = size_t(2) << 20;
+
+uint64_t physicalMemory() {
+  long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : UINT64_MAX;
+}
 
 MappedMemory::MappedMemory(MappedMemory &&other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),

@@ -6,8 +6,12 @@
 #include "core/Status.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace quire::runtime {
+
+/// Bytes of memory that this machine has; UINT64_MAX if unknown.
+uint64_t physicalMemory();
 
 class MappedMemory {
 public:

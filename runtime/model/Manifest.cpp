@@ -2,6 +2,7 @@
 // Reader of manifest.json. Unknown keys are ignored; every known one is required and checked.
 #include "model/Manifest.h"
 
+#include "core/Json.h"
 #include "model/CpuFeatures.h"
 #include "model/FileReader.h"
 #include "model/ModelInfo.h"
@@ -74,11 +75,8 @@ public:
   void fail(const std::string &what, const char *expected, const Json &got) {
     if (!status_.ok())
       return;
-    std::string shown = got.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (shown.size() > 60)
-      shown = shown.substr(0, 57) + "...";
     status_ = failure(QUIRE_BAD_ARTEFACT, "%s: %s: expected %s, but got %s", path_.c_str(), what.c_str(), expected,
-                      shown.c_str());
+                      shownJson(got, 60).c_str());
   }
 
 private:
@@ -189,11 +187,9 @@ quire_model_info Manifest::describe() const {
 
 Status parseManifest(const std::string &path, const std::string &text, Manifest &out) {
   Json root;
-  try {
-    root = Json::parse(text);
-  } catch (const Json::exception &error) {
-    return failure(QUIRE_BAD_ARTEFACT, "%s: not valid JSON: %s", path.c_str(), error.what());
-  }
+  std::string error;
+  if (!parseJson(text, root, error))
+    return failure(QUIRE_BAD_ARTEFACT, "%s: %s", path.c_str(), error.c_str());
   Fields fields(path);
   std::string format = fields.text(root, "", "format");
   if (fields.status().ok() && format != "quire-model")

@@ -23,6 +23,9 @@ public:
 
   BlockAllocator(uint32_t total, const Options &options);
 
+  /// Most memory that a block takes here, at any time.
+  static constexpr uint64_t bytesPerBlock() { return sizeof(Block) + sizeof(uint32_t); }
+
   uint32_t total() const { return static_cast<uint32_t>(blocks_.size()); }
   uint32_t freeCount() const { return freeCount_; }
   uint32_t peak() const { return peak_; }

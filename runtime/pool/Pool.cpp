@@ -22,6 +22,21 @@ static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(
 Pool::Pool(uint32_t blocks, const Options &options)
     : poison_(options.poison), allocator_(blocks, options.order), callerReferences_(blocks) {}
 
+/// Memory is given on first touch, so a pool that can never be filled would only fail in the middle of a run. Its
+/// tables are touched at once and may alone be too large.
+static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes) {
+  uint64_t arena = blocks * blockBytes; // at most the budget
+  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
+  uint64_t memory = physicalMemory();
+  if (arena <= memory && tables <= memory - arena)
+    return success();
+  return failure(QUIRE_OUT_OF_MEMORY,
+                 "a kv budget of %llu bytes: expected a pool that fits into the %llu bytes of memory of this machine, "
+                 "but got one of %llu bytes and %llu bytes of tables",
+                 static_cast<unsigned long long>(budget), static_cast<unsigned long long>(memory),
+                 static_cast<unsigned long long>(arena), static_cast<unsigned long long>(tables));
+}
+
 Status Pool::create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out) {
   QUIRE_TRY(checkModelInfo(info));
   int64_t blockBytes = blockBytesOf(info);
@@ -32,6 +47,7 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
                    static_cast<unsigned long long>(options.bytes), static_cast<long long>(info.block_tokens),
                    static_cast<long long>(blockBytes));
   blocks = std::min<uint64_t>(blocks, INT32_MAX);
+  QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes)));
   std::unique_ptr<Pool> pool(new Pool(static_cast<uint32_t>(blocks), options));
   pool->blockTokens_ = info.block_tokens;
   pool->blockBytes_ = blockBytes;

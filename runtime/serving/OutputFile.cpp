@@ -3,6 +3,8 @@
 #include "serving/OutputFile.h"
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include <sys/stat.h>
@@ -30,9 +32,13 @@ bool OutputFile::open(const std::string &path) {
     return true;
   }
   struct stat info;
-  bool direct = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+  bool exists = ::stat(path.c_str(), &info) == 0;
+  bool direct = exists && !S_ISREG(info.st_mode);
+  // /dev/stdout may lead to a file, and must not be replaced by one.
+  char resolved[PATH_MAX];
+  target_ = exists && ::realpath(path.c_str(), resolved) ? resolved : path;
   if (!direct)
-    partial_ = path + ".partial";
+    partial_ = target_ + ".partial";
   file_ = std::fopen(direct ? path.c_str() : partial_.c_str(), "wb");
   return file_ || fail();
 }
@@ -58,7 +64,7 @@ bool OutputFile::finish() {
       ::unlink(partial_.c_str());
     return false;
   }
-  if (!partial_.empty() && ::rename(partial_.c_str(), path_.c_str()) != 0)
+  if (!partial_.empty() && ::rename(partial_.c_str(), target_.c_str()) != 0)
     return fail();
   return true;
 }

@@ -11,8 +11,8 @@
 namespace quire::serving {
 
 /// Written as `path`.partial, renamed to `path` by finish(). What is not
-/// finished is removed. "-" and existing files that are not regular (a terminal,
-/// /dev/null) are written directly.
+/// finished is removed. A link to a file stays, the file is replaced. "-" and existing files that are not regular (a
+/// terminal, /dev/null) are written directly.
 class OutputFile {
 public:
   OutputFile() = default;
@@ -35,7 +35,8 @@ public:
 private:
   bool fail();
 
-  std::string path_;
+  std::string path_;    // as given, for errors
+  std::string target_;  // what partial_ becomes
   std::string partial_; // empty: written directly
   std::FILE *file_ = nullptr;
   std::string error_;

@@ -2,6 +2,8 @@
 // The strict JSON lines reader.
 #include "serving/RequestReader.h"
 
+#include "core/Json.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -29,8 +31,7 @@ static std::string shown(const Json &value) {
     return "an array";
   if (value.is_object())
     return "an object";
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  return text.size() > maxShown ? text.substr(0, maxShown - 3) + "..." : text;
+  return runtime::shownJson(value, maxShown);
 }
 
 [[noreturn]] static void refuse(const std::string &what, const std::string &expected, const Json &got) {
@@ -74,35 +75,11 @@ static bool validId(const std::string &id) {
   });
 }
 
-/// Parses an object and refuses a key that comes twice.
-static Json parseObject(std::string_view line) {
-  std::unordered_set<std::string> keys;
-  std::string twice;
-  auto watch = [&](int depth, Json::parse_event_t event, Json &key) {
-    if (depth == 1 && event == Json::parse_event_t::key && !keys.insert(key.get<std::string>()).second)
-      twice = key.get<std::string>();
-    return true;
-  };
-  Json object;
-  try {
-    object = Json::parse(line.begin(), line.end(), watch);
-  } catch (const Json::exception &error) {
-    std::string text = error.what(); // "[json.exception.parse_error.101] parse error at line 1, column 5: ..."
-    size_t start = text.find("] ");
-    throw BadLine{"not valid JSON: " + (start == std::string::npos ? text : text.substr(start + 2))};
-  }
-  if (!object.is_object())
-    refuse("request", "an object", object);
-  if (!twice.empty())
-    throw BadLine{"key " + shown(twice) + " comes twice"};
-  return object;
-}
-
-static void readId(const Json &object, Request &out) {
+/// False if there is no id, or no valid one.
+static bool takeId(const Json &object, Request &out) {
   auto found = object.find("id");
   if (found == object.end())
-    throw BadLine{"missing 'id'"};
-  const char *expected = "an integer or 1 to 64 characters of A-Z a-z 0-9 . _ -";
+    return false;
   if (found->is_number_unsigned()) {
     out.id = std::to_string(found->get<uint64_t>());
     out.idKind = Request::IdKind::Integer;
@@ -112,9 +89,8 @@ static void readId(const Json &object, Request &out) {
   } else if (found->is_string() && validId(found->get<std::string>())) {
     out.id = found->get<std::string>();
     out.idKind = Request::IdKind::Text;
-  } else {
-    refuse("id", expected, *found);
   }
+  return out.idKind != Request::IdKind::None;
 }
 
 static void readSampling(const std::string &key, const Json &value, Sampling &out) {
@@ -154,9 +130,20 @@ void RequestReader::checkLength(bool lengthGiven, Request &out) const {
 void RequestReader::parse(std::string_view line, Request &out) {
   if (line.size() > maxLineBytes)
     throw BadLine{"longer than 64 MiB"};
-  Json object = parseObject(line);
-  readId(object, out);
-  if (!seen_.insert(out.id).second)
+  Json object;
+  std::string error;
+  bool parsed = runtime::parseJson(line, object, error);
+  if (parsed && !object.is_object())
+    refuse("request", "an object", object);
+  bool named = takeId(object, out);
+  bool used = named && !seen_.insert(out.id).second;
+  if (!parsed)
+    throw BadLine{error};
+  if (!object.contains("id"))
+    throw BadLine{"missing 'id'"};
+  if (!named)
+    refuse("id", "an integer or 1 to 64 characters of A-Z a-z 0-9 . _ -", object["id"]);
+  if (used)
     throw BadLine{"id '" + out.id + "' was used by an earlier request"};
   bool lengthGiven = false;
   for (const auto &[key, value] : object.items()) {

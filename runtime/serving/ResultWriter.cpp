@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace quire::serving {
 
@@ -62,13 +64,35 @@ bool ResultWriter::check(const OutputFile &file, bool ok) {
 }
 
 bool ResultWriter::open(const std::string &path, const std::string &logitsFolder, int64_t vocabulary) {
-  folder_ = logitsFolder;
   vocabulary_ = vocabulary;
-  if (!folder_.empty() && ::mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST) {
-    error_ = folder_ + ": " + std::strerror(errno);
+  return (logitsFolder.empty() || openFolder(logitsFolder)) && check(results_, results_.open(path));
+}
+
+ResultWriter::Folder::~Folder() {
+  if (isMade)
+    ::rmdir(path.c_str());
+}
+
+/// Permissions say too little (a file system may be read-only or full), so a file is made for a moment.
+bool ResultWriter::openFolder(const std::string &path) {
+  auto refuse = [&](const std::string &why) {
+    error_ = path + ": " + why;
     return false;
-  }
-  return check(results_, results_.open(path));
+  };
+  folder_.path = path;
+  folder_.isMade = ::mkdir(path.c_str(), 0777) == 0;
+  struct stat info;
+  if (!folder_.isMade && (errno != EEXIST || ::stat(path.c_str(), &info) != 0))
+    return refuse(std::strerror(errno));
+  if (!folder_.isMade && !S_ISDIR(info.st_mode))
+    return refuse("expected a folder, but got a file");
+  std::string probe = path + "/.quire-XXXXXX";
+  int descriptor = ::mkstemp(probe.data());
+  if (descriptor < 0)
+    return refuse(std::string("no file can be made in this folder: ") + std::strerror(errno));
+  ::close(descriptor);
+  ::unlink(probe.c_str());
+  return true;
 }
 
 std::string ResultWriter::header(int64_t rows) const {
@@ -82,14 +106,14 @@ std::string ResultWriter::header(int64_t rows) const {
 }
 
 bool ResultWriter::addLogits(const Request &request, const float *row) {
-  if (folder_.empty())
+  if (folder_.path.empty())
     return true;
   std::unique_ptr<Rows> &rows = logits_[request.line];
   if (!rows) {
     rows = std::make_unique<Rows>();
     std::string start = header(0);
-    if (!check(rows->file,
-               rows->file.open(folder_ + "/" + request.id + ".npy") && rows->file.write(start.data(), start.size())))
+    if (!check(rows->file, rows->file.open(folder_.path + "/" + request.id + ".npy") &&
+                               rows->file.write(start.data(), start.size())))
       return false;
   }
   ++rows->count;
@@ -110,6 +134,7 @@ bool ResultWriter::addResult(const Request &request, const Result &result) {
 }
 
 bool ResultWriter::finish() {
+  folder_.isMade = false; // now it is the caller's
   logits_.clear();
   return check(results_, results_.finish());
 }

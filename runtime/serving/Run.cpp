@@ -5,6 +5,7 @@
 #include "model/Manifest.h"
 #include "serving/Describe.h"
 #include "serving/Engine.h"
+#include "serving/FileLimit.h"
 #include "serving/OutputFile.h"
 #include "serving/ProgressLine.h"
 #include "serving/RequestReader.h"
@@ -54,6 +55,11 @@ private:
   ResultWriter &writer_;
 };
 
+struct Outputs {
+  ResultWriter results;  // destroyed last: the other file may lie in a folder that it made
+  OutputFile statistics; // open if wanted
+};
+
 } // namespace
 
 static bool readRequests(const std::string &path, const quire_model_info &model, std::vector<Request> &out,
@@ -80,13 +86,18 @@ static bool readRequests(const std::string &path, const quire_model_info &model,
   return true;
 }
 
-static bool writeStatistics(const std::string &path, const Statistics &statistics, std::string &error) {
-  OutputFile file;
-  std::string text = statisticsJson(statistics);
-  if (file.open(path) && file.write(text.data(), text.size()) && file.finish())
-    return true;
-  error = file.error();
-  return false;
+/// Opened before the first step: a path that cannot be written is no reason to lose a whole run. What was opened leaves
+/// no trace if the run is refused after all.
+static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &out, std::string &error) {
+  if (!out.results.open(options.output, options.logits, vocabulary)) {
+    error = out.results.error();
+    return false;
+  }
+  if (!options.stats.empty() && !out.statistics.open(options.stats)) {
+    error = out.statistics.error();
+    return false;
+  }
+  return true;
 }
 
 static quire_status makePool(const RunOptions &options, const quire_model_info &info, PoolPointer &out) {
@@ -126,6 +137,19 @@ static SchedulerLimits usefulLimits(const RunOptions &options, const std::vector
   return limits;
 }
 
+/// The logits of each begun request are an open file.
+static bool checkFileLimit(const RunOptions &options, const SchedulerLimits &limits, std::string &error) {
+  if (options.logits.empty())
+    return true;
+  int64_t needed = limits.maxBatch + otherFiles, allowed = allowOpenFiles(needed);
+  if (needed <= allowed)
+    return true;
+  error = "--logits: expected a limit of at least " + std::to_string(needed) + " open files for a batch of " +
+          std::to_string(limits.maxBatch) + " requests, but got " + std::to_string(allowed) +
+          "; lower --max-batch or raise 'ulimit -n'";
+  return false;
+}
+
 /// Runs until all is done, something fails (false) or a signal comes.
 static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const WritingSink &sink,
                      ProgressLine &progress) {
@@ -147,12 +171,15 @@ static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const
 
 /// Names results and statistics; what is finished is kept, whatever ended the
 /// run. False with the first reason.
-static bool keepResults(const RunOptions &options, ResultWriter &writer, Scheduler &scheduler, std::string &error) {
-  if (!writer.finish() && error.empty())
-    error = writer.error();
-  std::string other;
-  if (!options.stats.empty() && !writeStatistics(options.stats, scheduler.statistics(), other) && error.empty())
-    error = other;
+static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &error) {
+  if (!outputs.results.finish() && error.empty())
+    error = outputs.results.error();
+  OutputFile &file = outputs.statistics;
+  if (file.isOpen()) {
+    std::string text = statisticsJson(scheduler.statistics());
+    if (!(file.write(text.data(), text.size()) && file.finish()) && error.empty())
+      error = file.error();
+  }
   return error.empty();
 }
 
@@ -172,24 +199,26 @@ int runRequests(const RunOptions &options) {
   if (!readRequests(options.requests, info, requests, error))
     return refuse(error);
   SchedulerLimits limits = usefulLimits(options, requests);
+  if (!checkFileLimit(options, limits, error))
+    return refuse(error);
   PoolPointer pool;
   ExecutorPointer executor;
   if (makePool(options, info, pool) != QUIRE_OK ||
       makeExecutor(options, limits, loaded, pool.get(), executor) != QUIRE_OK)
     return refuse(quire_last_error());
 
-  ResultWriter writer;
-  if (!writer.open(options.output, options.logits, info.vocabulary))
-    return refuse(writer.error());
-  WritingSink sink(writer);
+  Outputs outputs;
+  if (!openOutputs(options, info.vocabulary, outputs, error))
+    return refuse(error);
+  WritingSink sink(outputs.results);
   Scheduler scheduler(info, pool.get(), executor.get(), limits, sink);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   size_t count = requests.size();
   if (!serveAll(scheduler, requests, sink, *progress))
-    error = scheduler.error().empty() ? writer.error() : scheduler.error();
+    error = scheduler.error().empty() ? outputs.results.error() : scheduler.error();
   progress.reset();
-  if (!keepResults(options, writer, scheduler, error))
+  if (!keepResults(outputs, scheduler, error))
     return complain(error);
   if (caughtSignal) {
     std::fprintf(stderr, "quire-run: interrupted: %zu of %zu requests are finished and kept\n", sink.finishedCount,

@@ -32,7 +32,9 @@ struct SchedulerLimits {
 /// Requests are served in order of arrival: admission stops at the first one
 /// whose prompt finds no room, and the youngest running one gives way. So the
 /// oldest always proceeds, and every request that fits alone completes. What a
-/// request generates depends on nothing but itself.
+/// request generates depends on nothing but itself. Those that gave way come
+/// back before new ones begin, so at most limits.maxBatch requests have begun
+/// and not finished.
 class Scheduler {
 public:
   enum class Progress { Stepped, Idle, Failed };

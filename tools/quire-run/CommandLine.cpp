@@ -2,6 +2,8 @@
 // Options by getopt_long, numbers strictly.
 #include "CommandLine.h"
 
+#include "serving/OutputPaths.h"
+
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
@@ -149,10 +151,10 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   switch (code) {
   case Requests:
     out.requests = optarg;
-    return true;
+    return *optarg || refuse("requests", "a file", "");
   case Output:
     out.output = optarg;
-    return true;
+    return *optarg || refuse("output", "a file", "");
   case Logits:
     out.logits = optarg;
     return *optarg || refuse("logits", "a folder", "");
@@ -208,6 +210,9 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   out.model = argv[optind];
   if (out.json && action != Action::Describe)
     return refuseUsage("--json needs --describe");
+  std::string conflict = action == Action::Run ? conflictOfPaths(out) : std::string();
+  if (!conflict.empty())
+    return refuseUsage(conflict.c_str());
   return action;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Blocks and sequences against a reference model over random operations, and the allocator's single rules.
 #include "TestPool.h"
+#include "core/MappedMemory.h"
 #include "pool/BlockAllocator.h"
 
 #include <map>
@@ -317,6 +318,25 @@ TEST(Allocator, BudgetBelowOneBlockIsRefused) {
   EXPECT_EQ(quire_pool_create(&toyInfo(), &options, &pool), QUIRE_OUT_OF_BLOCKS);
   EXPECT_EQ(pool, nullptr);
   EXPECT_NE(std::string(quire_last_error()).find("holds no block"), std::string::npos);
+}
+
+TEST(Allocator, PoolBeyondTheMachineIsRefused) {
+  uint64_t memory = quire::runtime::physicalMemory();
+  ASSERT_LT(memory, UINT64_MAX);
+  quire_pool_options options = {};
+  options.struct_size = sizeof(options);
+  // The last: what fits alone, but not with its tables.
+  for (uint64_t bytes : {UINT64_MAX, 2 * memory, memory + 3200, memory}) {
+    options.bytes = bytes;
+    quire_pool *pool = nullptr;
+    EXPECT_EQ(quire_pool_create(&toyInfo(), &options, &pool), QUIRE_OUT_OF_MEMORY);
+    EXPECT_EQ(pool, nullptr);
+    std::string text = quire_last_error();
+    EXPECT_NE(text.find("a kv budget of " + std::to_string(bytes) + " bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("the " + std::to_string(memory) + " bytes of memory of this machine"), std::string::npos)
+        << text;
+    quire_pool_destroy(pool);
+  }
 }
 
 TEST(Allocator, BlocksIsFloorOfBudget) {

@@ -130,6 +130,32 @@ TEST_F(Load, EveryChangedByteOfTheManifest) {
   EXPECT_GT(noticed, text.size() * 8 / 10);
 }
 
+TEST_F(Load, WhatIsNotAManifestIsTold) {
+  std::string path = (std::filesystem::canonical(folder) / "manifest.json").string() + ": ";
+  writeFile(folder / "manifest.json", "");
+  expectRefused(QUIRE_BAD_ARTEFACT,
+                path + "not valid JSON: column 1: expected '[', '{', or a literal, but got end of input");
+  writeFile(folder / "manifest.json", "{\n  \"format\" 1\n}\n");
+  expectRefused(QUIRE_BAD_ARTEFACT, path + "not valid JSON: line 2, column 12: expected ':', but got number literal");
+  writeFile(folder / "manifest.json", "{\n  \"format\": quire\n}\n");
+  expectRefused(QUIRE_BAD_ARTEFACT, path + "not valid JSON: line 2, column 13: expected a value, but got 'q'");
+  writeFile(folder / "manifest.json", "{\"version\": 1e999}");
+  expectRefused(QUIRE_BAD_ARTEFACT, "expected a number within the range of double precision, but got 1e999");
+  EXPECT_EQ(std::string(quire_last_error()).find("json.exception"), std::string::npos) << quire_last_error();
+  writeFile(folder / "manifest.json", "{\"version\": 1, \"version\": 2}");
+  expectRefused(QUIRE_BAD_ARTEFACT, path + "key \"version\" comes twice");
+}
+
+TEST_F(Load, DeepManifest) {
+  std::string lists(1 << 20, '['), ends(1 << 20, ']'), objects;
+  for (int i = 0; i < 200000; ++i)
+    objects += "{\"a\":";
+  for (const std::string &deep : {lists, lists + ends, objects, "{\"format\":" + lists + ends + "}"}) {
+    writeFile(folder / "manifest.json", deep);
+    expectRefused(QUIRE_BAD_ARTEFACT, "manifest.json: expected at most 32 levels of arrays and objects, but got more");
+  }
+}
+
 TEST_F(Load, TruncatedGrownAndChangedFiles) {
   for (const char *name : {"model.so", "weights.bin", "report.json"}) {
     std::string text = readFile(folder / name);

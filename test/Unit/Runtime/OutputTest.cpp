@@ -45,6 +45,18 @@ TEST(OutputFile, AppearsWhenFinished) {
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
+TEST(OutputFile, LinksStay) {
+  TemporaryFolder temporary;
+  writeFile(temporary / "file", "old");
+  std::filesystem::create_symlink("file", temporary / "link");
+  OutputFile file;
+  ASSERT_TRUE(file.open(temporary / "link"));
+  ASSERT_TRUE(file.write("new", 3) && file.finish()) << file.error();
+  EXPECT_TRUE(std::filesystem::is_symlink(temporary / "link"));
+  EXPECT_EQ(readFile(temporary / "file"), "new");
+  EXPECT_FALSE(std::filesystem::exists(temporary / "file.partial"));
+}
+
 TEST(OutputFile, ReportsFailures) {
   TemporaryFolder temporary;
   OutputFile file;
@@ -85,6 +97,19 @@ TEST(ResultWriter, NumpyFile) {
   EXPECT_FALSE(std::filesystem::exists(temporary / "logits/y.npy.partial"));
 }
 
+TEST(ResultWriter, UnfinishedLeavesNothing) {
+  TemporaryFolder temporary;
+  std::string folder = temporary / "logits";
+  {
+    ResultWriter writer;
+    ASSERT_TRUE(writer.open(folder + "/out.jsonl", folder, 1)) << writer.error();
+    float row = 1;
+    ASSERT_TRUE(writer.addLogits(named("x", Request::IdKind::Text, 1), &row));
+    EXPECT_TRUE(std::filesystem::exists(folder + "/x.npy.partial"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(ResultWriter, Lines) {
   Result good;
   good.reason = FinishReason::Stop;
@@ -107,6 +132,7 @@ TEST(Statistics, Json) {
   s.finalBlockTables = {{"a", {3, 1}}};
   s.steps = {{5, 2, 70, 1.5}};
   s.prefetchIssued = 4;
+  s.blockEvents = {{0, "a", {3, 1}}, {1, "a", {}}};
   nlohmann::json read = nlohmann::json::parse(statisticsJson(s));
   EXPECT_EQ(read["engine"], "compiled");
   EXPECT_EQ(read["block_tokens"], 16);
@@ -114,9 +140,30 @@ TEST(Statistics, Json) {
   EXPECT_EQ(read["steps"][0]["kv_tokens"], 70);
   EXPECT_EQ(read["steps"][0]["ms"], 1.5);
   EXPECT_EQ(read["prefetch"]["issued"], 4);
+  EXPECT_EQ(read["block_events"][0].dump(), R"({"id":"a","step":0,"taken":[3,1]})");
+  EXPECT_EQ(read["block_events"][1].dump(), R"({"id":"a","released":true,"step":1})");
   for (const char *key : {"block_bytes", "blocks_total", "blocks_peak", "max_sequences_in_step",
                           "max_prefill_tokens_in_step", "preemptions", "kv_copy_bytes"})
     EXPECT_TRUE(read.contains(key)) << key;
+}
+
+TEST(Statistics, EveryKeyIsDocumented) {
+  Statistics s;
+  s.steps = {{}};
+  s.blockEvents = {{0, "a", {1}}, {1, "a", {}}};
+  std::string text = readFile(QUIRE_RUNTIME_DOC);
+  text = text.substr(text.find("`--stats=FILE`"));
+  text = text.substr(0, text.find("\n## "));
+  auto expectKeys = [&](const nlohmann::json &object) {
+    for (const auto &[key, value] : object.items())
+      EXPECT_NE(text.find("`" + key + "`"), std::string::npos) << key;
+  };
+  nlohmann::json read = nlohmann::json::parse(statisticsJson(s));
+  expectKeys(read);
+  expectKeys(read["prefetch"]);
+  expectKeys(read["steps"][0]);
+  expectKeys(read["block_events"][0]);
+  expectKeys(read["block_events"][1]);
 }
 
 TEST(Describe, TextAndJson) {

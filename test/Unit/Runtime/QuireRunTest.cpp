@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -45,6 +46,10 @@ protected:
       int err = ::open(file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
       ::dup2(out, 1);
       ::dup2(err, 2);
+      ::close(out);
+      ::close(err);
+      if (openFiles.rlim_max != RLIM_INFINITY)
+        ::setrlimit(RLIMIT_NOFILE, &openFiles);
       ::execv(QUIRE_RUN, argv.data());
       ::_exit(127);
     }
@@ -80,6 +85,7 @@ protected:
 
   TemporaryFolder temporary;
   rusage usage = {};
+  rlimit openFiles = {RLIM_INFINITY, RLIM_INFINITY}; // of the started program; infinity: as here
 };
 
 const char requests[] = R"({"id": 0, "prompt": [1], "max_new_tokens": 24}
@@ -143,12 +149,81 @@ TEST_F(QuireRun, BadUsage) {
   expectRefused({model(), "--kv-bytes=12QB", in}, "--kv-bytes: expected a size such as 256MiB, but got '12QB'");
   expectRefused({model(), "--kv-bytes=99999999999999TiB", in}, "--kv-bytes: expected a size");
   expectRefused({model(), "--kv-bytes=100", in}, "a kv budget of 100 bytes holds no block");
+  expectRefused({model(), "--kv-bytes=16TiB", in},
+                "a kv budget of 17592186044416 bytes: expected a pool that fits into");
   expectRefused({model(), "--shuffle-blocks=x", in}, "--shuffle-blocks: expected a number");
   expectRefused({model(), "--json", in}, "--json needs --describe");
   expectRefused({model(), "--requests=" + file("none")}, "none: No such file");
   expectRefused({file("none.quire"), in}, "none.quire: No such file");
   expectRefused({model(), in, "--output=" + file("no/out")}, "no/out: No such file");
   EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+}
+
+/// However the same path is spelled, and before the model is even looked at.
+TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
+  writeFile(file("in.jsonl"), requests);
+  writeFile(file("old"), "old");
+  std::filesystem::create_directory(file("sub"));
+  std::filesystem::create_directory_symlink(file("sub"), file("link"));
+  std::filesystem::create_symlink(file("old"), file("link to old"));
+  std::string in = "--requests=" + file("in.jsonl");
+  auto conflict = [&](const std::string &output, const std::string &stats) {
+    expectRefused({file("no model"), in, "--output=" + output, "--stats=" + stats},
+                  "--stats: expected a path of its own, but got that of --output, '" + stats +
+                      "'\ntry 'quire-run --help'");
+  };
+  conflict(file("x"), file("x"));
+  conflict(file("x"), file("./sub/../x"));
+  conflict(file("sub/x"), file("link/x"));
+  conflict(std::filesystem::relative(file("x")), file("x"));
+  conflict(file("old"), file("link to old"));
+  conflict(file("x"), file("x.partial"));
+  conflict(file("x.partial"), file("x"));
+  conflict(file("link to old"), file("old.partial"));
+  conflict("-", "-");
+  conflict("-", file("stdout")); // that is where it goes
+  expectRefused({file("no model"), in, "--output=" + file("x"), "--logits=" + file("x/")}, "that of --output, '");
+  expectRefused({file("no model"), in, "--stats=" + file("x"), "--logits=" + file("x")}, "that of --stats, '");
+  expectRefused({file("no model"), in, "--output=" + file("in.jsonl")}, "--output: expected a path of its own, but got "
+                                                                        "that of --requests, '");
+  expectRefused({file("no model"), in, "--output="}, "--output: expected a file, but got ''");
+  EXPECT_FALSE(std::filesystem::exists(file("x")));
+  EXPECT_EQ(readFile(file("old")), "old");
+  EXPECT_EQ(run({model(), in, "--output=/dev/null", "--stats=/dev/null"}), 0) << errors();
+}
+
+/// A run that fails later keeps what is finished, so no results means no run.
+TEST_F(QuireRun, PathsThatCannotBeWrittenAreRefusedBeforeTheRun) {
+  writeFile(file("in.jsonl"), "{\"id\": 1, \"prompt\": [3], \"max_new_tokens\": 2}\n");
+  writeFile(file("a file"), "text");
+  std::filesystem::create_directory(file("locked"));
+  std::filesystem::permissions(file("locked"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  std::string locked = ::geteuid() == 0 ? "/proc" : file("locked"); // root may write into the other one
+  std::string in = "--requests=" + file("in.jsonl"), out = "--output=" + file("out.jsonl");
+  auto refused = [&](const std::vector<std::string> &more, const std::string &text) {
+    std::vector<std::string> all = {model(), in, out};
+    all.insert(all.end(), more.begin(), more.end());
+    expectRefused(all, text);
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl"))) << text;
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl.partial"))) << text;
+    EXPECT_FALSE(std::filesystem::exists(file("logits"))) << text;
+  };
+  refused({"--logits=" + file("a file")}, "a file: expected a folder, but got a file");
+  refused({"--logits=" + file("none/logits")}, "none/logits: No such file or directory");
+  refused({"--logits=" + locked}, locked + ": no file can be made in this folder: ");
+  std::string logits = "--logits=" + file("logits");
+  refused({logits, "--stats=" + file("none/s.json")}, "none/s.json: No such file or directory");
+  refused({logits, "--stats=" + locked + "/s.json"}, locked + "/s.json: ");
+  refused({logits, "--stats=" + file("locked")}, "locked: Is a directory");
+  refused({logits, "--output=" + file("logits/none/out")}, "logits/none/out: No such file or directory");
+  EXPECT_EQ(readFile(file("a file")), "text");
+  // What was there stays, and files may lie in the folder that is made for the logits.
+  std::filesystem::create_directory(file("kept"));
+  expectRefused({model(), in, out, "--logits=" + file("kept"), "--stats=" + file("none/s.json")}, "No such file");
+  EXPECT_TRUE(std::filesystem::is_empty(file("kept")));
+  EXPECT_EQ(run({model(), in, logits, "--output=" + file("logits/out"), "--stats=" + file("logits/s")}), 0) << errors();
+  for (const char *name : {"logits/1.npy", "logits/out", "logits/s"})
+    EXPECT_TRUE(std::filesystem::exists(file(name))) << name;
 }
 
 TEST_F(QuireRun, DamagedModel) {
@@ -170,27 +245,109 @@ TEST_F(QuireRun, HelpVersionDescribe) {
   EXPECT_EQ(json::parse(readFile(file("stdout")))["vocabulary"], 97);
 }
 
+/// A started request's logits are an open file; the limit must hold them all before one is started.
+TEST_F(QuireRun, OpenFilesAreEnoughOrRefused) {
+  std::string lines;
+  for (int i = 0; i < 64; ++i)
+    lines += "{\"id\": " + std::to_string(i) + ", \"prompt\": [" + std::to_string(i) + "], \"max_new_tokens\": 20}\n";
+  writeFile(file("in.jsonl"), lines);
+  std::vector<std::string> all = {model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
+                                  "--logits=" + file("logits"), "--max-batch=64"};
+  openFiles = {32, 32};
+  expectRefused(all, "--logits: expected a limit of at least 80 open files for a batch of 64 requests, but got 32");
+  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(file("logits")));
+  auto served = [&](const char *batch, const char *kvBytes) {
+    all[4] = batch;
+    std::vector<std::string> more = all;
+    more.push_back(kvBytes);
+    EXPECT_EQ(run(more), 0) << errors();
+    EXPECT_EQ(results().size(), 64u);
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(std::filesystem::file_size(file("logits/" + std::to_string(i) + ".npy")), 128u + 20 * 97 * 4);
+    std::filesystem::remove_all(file("logits"));
+  };
+  served("--max-batch=16", "--kv-bytes=256MiB");
+  served("--max-batch=16", "--kv-bytes=20000"); // six blocks: requests give way
+  openFiles = {32, 80};
+  served("--max-batch=64", "--kv-bytes=256MiB");
+}
+
+/// The stop token is the last one, and the first of several decides.
+TEST_F(QuireRun, StopIds) {
+  std::vector<int64_t> all = toyGreedy({9, 8, 7}, 24);
+  json line = {{"id", "s"}, {"prompt", {9, 8, 7}}, {"max_new_tokens", 24}, {"stop", {all[11], all[5]}}};
+  size_t length = 1;
+  while (all[length - 1] != all[11] && all[length - 1] != all[5])
+    ++length;
+  int64_t absent = 0;
+  while (std::find(all.begin(), all.end(), absent) != all.end())
+    ++absent;
+  json other = {{"id", "o"}, {"prompt", {9, 8, 7}}, {"max_new_tokens", 24}, {"stop", {absent}}};
+  writeFile(file("in.jsonl"), line.dump() + "\n" + other.dump() + "\n");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl")}), 0) << errors();
+  std::map<std::string, json> found = results();
+  EXPECT_EQ(found["s"]["finish_reason"], "stop");
+  EXPECT_EQ(found["s"]["tokens"].get<std::vector<int64_t>>(),
+            std::vector<int64_t>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(length)));
+  EXPECT_EQ(found["o"]["finish_reason"], "length");
+  EXPECT_EQ(found["o"]["tokens"].get<std::vector<int64_t>>(), all);
+}
+
+/// A sampled request gives the same tokens alone and in a batch of four, in any place of it.
+TEST_F(QuireRun, SamplingDoesNotDependOnTheBatch) {
+  auto line = [](const std::string &id, int64_t first, uint64_t seed) {
+    return "{\"id\": \"" + id + "\", \"prompt\": [" + std::to_string(first) +
+           ", 5, 6], \"max_new_tokens\": 30, \"temperature\": 20, \"top_k\": 60, \"top_p\": 0.95, \"seed\": " +
+           std::to_string(seed) + "}\n";
+  };
+  auto tokens = [&](const std::string &lines) {
+    writeFile(file("in.jsonl"), lines);
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--max-batch=4",
+                   "--stats=" + file("s.json")}),
+              0)
+        << errors();
+    return results()["x"]["tokens"].get<std::vector<int64_t>>();
+  };
+  std::vector<int64_t> alone = tokens(line("x", 4, 11));
+  EXPECT_EQ(alone.size(), 30u);
+  EXPECT_NE(alone, toyGreedy({4, 5, 6}, 30));
+  EXPECT_NE(alone, tokens(line("x", 4, 12)));
+  for (int place = 0; place < 4; ++place) {
+    std::string lines;
+    for (int i = 0; i < 4; ++i)
+      lines += i == place ? line("x", 4, 11) : line(std::to_string(i), i, static_cast<uint64_t>(i));
+    EXPECT_EQ(tokens(lines), alone) << "place " << place;
+    EXPECT_EQ(json::parse(readFile(file("s.json")))["max_sequences_in_step"], 4);
+  }
+}
+
 /// Interrupted while it works: what is finished is there under its name.
 TEST_F(QuireRun, InterruptKeepsFinishedResults) {
   std::filesystem::remove_all(model());
   writeToyFolder(model(), QUIRE_TOY_MODEL_UNLIMITED);
   writeFile(file("in.jsonl"), "{\"id\": \"quick\", \"prompt\": [2], \"max_new_tokens\": 3}\n"
                               "{\"id\": \"endless\", \"prompt\": [3], \"max_new_tokens\": 1000000}\n");
-  pid_t child = start({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
-                       "--logits=" + file("logits"), "--stats=" + file("s.json")});
-  for (int i = 0; i < 1000 && readFile(file("out.jsonl.partial")).empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
-  ::kill(child, SIGTERM);
-  EXPECT_EQ(wait(child), 128 + SIGTERM);
-  std::map<std::string, json> found = results();
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found["quick"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
-  EXPECT_FALSE(std::filesystem::exists(file("out.jsonl.partial")));
-  EXPECT_TRUE(std::filesystem::exists(file("logits/quick.npy")));
-  EXPECT_FALSE(std::filesystem::exists(file("logits/endless.npy.partial")));
-  EXPECT_TRUE(std::filesystem::exists(file("s.json")));
-  EXPECT_NE(errors().find("interrupted: 1 of 2 requests are finished"), std::string::npos) << errors();
+  for (int signal : {SIGINT, SIGTERM}) {
+    pid_t child = start({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"),
+                         "--logits=" + file("logits"), "--stats=" + file("s.json")});
+    for (int i = 0; i < 1000 && readFile(file("out.jsonl.partial")).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_FALSE(std::filesystem::exists(file("out.jsonl")));
+    EXPECT_FALSE(std::filesystem::exists(file("s.json")));
+    ::kill(child, signal);
+    EXPECT_EQ(wait(child), 128 + signal);
+    std::map<std::string, json> found = results();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found["quick"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
+    EXPECT_TRUE(std::filesystem::exists(file("logits/quick.npy")));
+    for (const char *name : {"out.jsonl.partial", "s.json.partial", "logits/endless.npy", "logits/endless.npy.partial"})
+      EXPECT_FALSE(std::filesystem::exists(file(name))) << name;
+    EXPECT_FALSE(json::parse(readFile(file("s.json")))["steps"].empty());
+    EXPECT_NE(errors().find("interrupted: 1 of 2 requests are finished"), std::string::npos) << errors();
+    for (const char *name : {"out.jsonl", "s.json", "logits"})
+      std::filesystem::remove_all(file(name));
+  }
 }
 
 TEST_F(QuireRun, MemoryStaysWithinBudget) {

@@ -104,6 +104,25 @@ TEST(RequestReader, Errors) {
   expectError(R"({"id":1,"prompt":[1],"inputs":3})", "inputs: expected an object of file names");
 }
 
+TEST(RequestReader, WhatIsNotJsonIsTold) {
+  expectError("x", "not valid JSON: column 1: expected a value, but got 'x': invalid literal");
+  expectError("{", "not valid JSON: column 2: expected string literal, but got end of input");
+  expectError("{}{}", "not valid JSON: column 3: expected end of input, but got '{'");
+  expectError(R"({"id" 1})", "column 7: expected ':', but got number literal");
+  expectError(R"({"id":1 "prompt":[1]})", "expected ',' or '}', but got string literal");
+  expectError(R"({"id":1,"prompt":[1 2]})", "expected ',' or ']', but got number literal");
+  expectError(R"({"id":1,"prompt":]})", "expected '[', '{', or a literal, but got ']'");
+  expectError(R"({"id":1,"seed":1e999})", "expected a number within the range of double precision, but got 1e999");
+  expectError("{\"id\":\"\xff\"",
+              "column 8: expected a value, but got byte 0xff: invalid string: ill-formed UTF-8 byte");
+  expectError("{\"id\":\"a\tb\"}", "but got byte 0x09: invalid string: control character U+0009 (HT)");
+  expectError("{\"id\":nil}", "column 8: expected a value, but got 'i': invalid literal");
+  expectError("[1,\"a\" x", "column 8: expected ',' or ']', but got 'x': invalid literal");
+  std::string open = read("{\"id\":\"" + std::string(100000, 'a')).error;
+  EXPECT_NE(open.find("but got end of input: invalid string: missing closing quote"), std::string::npos) << open;
+  EXPECT_LT(open.size(), 200u);
+}
+
 TEST(RequestReader, LengthLimitIsInclusive) {
   EXPECT_EQ(read(R"({"id":1,"prompt":[1],"max_new_tokens":255})").error, "");
   std::string prompt = "1";
@@ -129,7 +148,38 @@ TEST(RequestReader, IdsAreUsedOnce) {
 }
 
 TEST(RequestReader, DeepNesting) {
-  std::string deep(200000, '[');
-  expectError("{\"id\":1,\"prompt\":" + deep + "}", "not valid JSON");
-  expectError("{\"id\":1,\"prompt\":" + deep + std::string(200000, ']') + "}", "prompt[0]: expected");
+  std::string lists(1 << 20, '['), ends(1 << 20, ']'), objects;
+  for (int i = 0; i < 200000; ++i)
+    objects += "{\"a\":";
+  for (const std::string &deep : {lists, lists + ends, objects, "{\"id\":1,\"prompt\":" + lists + ends + "}",
+                                  "{\"id\":1,\"prompt\":[1],\"inputs\":" + objects})
+    expectError(deep, "expected at most 32 levels of arrays and objects, but got more");
+  EXPECT_EQ(read("{\"id\":1,\"prompt\":" + lists).id, "1");
+  std::string deepest = "{\"id\":1,\"prompt\":" + std::string(31, '[') + std::string(31, ']') + "}";
+  expectError(deepest, "prompt[0]: expected an integer of 0 to 96, but got an array");
+}
+
+TEST(RequestReader, KeysComeOnce) {
+  Request r = read(R"({"id":"a","id":"b","prompt":[1]})");
+  EXPECT_EQ(r.error, "line 1: key \"id\" comes twice");
+  EXPECT_EQ(r.id, "a");
+  EXPECT_EQ(r.idKind, Request::IdKind::Text);
+  r = read(R"({"prompt":[1],"prompt":[2],"seed":1,"seed":2,"id":7})");
+  EXPECT_EQ(r.error, "line 1: key \"prompt\" comes twice");
+  EXPECT_EQ(r.id, "7");
+  r = read(R"({"id":"no id","id":"b","prompt":[1]})");
+  EXPECT_EQ(r.error, "line 1: key \"id\" comes twice");
+  EXPECT_EQ(r.idKind, Request::IdKind::None);
+  for (const char *key : {"max_new_tokens", "stop", "temperature", "top_k", "top_p", "seed", "inputs", "x"})
+    expectError("{\"id\":1,\"prompt\":[1],\"" + std::string(key) + "\":1,\"" + key + "\":1}",
+                "key \"" + std::string(key) + "\" comes twice");
+  expectError(R"({"id":1,"prompt":[1],"inputs":{"a":1,"a":{"b":1,"b":{"c":2,"c":3},"d":4}}})", "key \"a\" comes twice");
+  // The id counts as used, and a mistake of the text comes first.
+  RequestReader reader(toyInfo());
+  ASSERT_TRUE(reader.read(R"({"id":"a","id":"b","prompt":[1]})", r));
+  ASSERT_TRUE(reader.read(R"({"id":"a","prompt":[1]})", r));
+  EXPECT_EQ(r.error, "line 2: id 'a' was used by an earlier request");
+  ASSERT_TRUE(reader.read(R"({"id":"b","prompt":[1]})", r));
+  EXPECT_EQ(r.error, "");
+  expectError(R"({"id":1,"id":2,)", "not valid JSON: column ");
 }

@@ -15,9 +15,11 @@ struct Collected : ResultSink {
   std::map<std::string, std::vector<std::vector<float>>> rows;
   std::vector<std::string> order;
   int64_t stopAfter = -1; // rows; then the sink fails
+  int64_t mostBegun = 0;  // requests with rows and no result yet, at any time
 
   bool logits(const Request &request, const float *row) override {
     rows[request.id].emplace_back(row, row + toyInfo().vocabulary);
+    mostBegun = std::max(mostBegun, static_cast<int64_t>(rows.size()) - static_cast<int64_t>(results.size()));
     return stopAfter < 0 || --stopAfter >= 0;
   }
   bool finished(const Request &request, const Result &result) override {
@@ -328,4 +330,19 @@ TEST(Scheduler, ManyRequestsThroughASmallBatch) {
   serve(requests, {3, 8, 6, true, 2}, run);
   expectReference(requests, run);
   EXPECT_EQ(run.statistics.maxSequencesInStep, 3);
+}
+
+/// Also those that gave way count: each keeps its file of logits open.
+TEST(Scheduler, NoMoreRequestsBeginThanTheBatchHolds) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 20; ++i)
+    requests.push_back(request(std::to_string(i), 1 + static_cast<size_t>(i * 5 % 20), 20 + i * 3 % 20, i));
+  for (int64_t blocks : {4, 7})
+    for (int64_t chunk : {4, 512}) {
+      Served run;
+      serve(requests, {4, chunk, blocks, true, 2}, run);
+      expectReference(requests, run);
+      EXPECT_GE(run.statistics.preemptions, 1) << blocks << " blocks";
+      EXPECT_LE(run.sink.mostBegun, 4) << blocks << " blocks";
+    }
 }
