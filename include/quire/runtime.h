@@ -120,7 +120,8 @@ typedef struct quire_pool_stats {
   int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
 } quire_pool_stats;
 
-/* Makes a pool for models of this shape. The arena is one mapping of the budget's size, never moved, never grown. Fails with
+/* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
+ * never moved, never grown; all of it is committed here, so that no step waits for memory. Fails with
  * QUIRE_OUT_OF_BLOCKS if the budget holds no block, and with QUIRE_OUT_OF_MEMORY, before it allocates anything, if the pool and
  * its tables are larger than the memory of the machine. `info` is needed during the call only. */
 quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);

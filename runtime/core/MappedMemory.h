@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Anonymous memory from the system: zeroed, committed on first touch, given back on destruction.
+// Anonymous memory from the system: zeroed, given back on destruction.
 #ifndef QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
 #define QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
 
@@ -30,6 +30,10 @@ public:
   /// Replaces the contents by `bytes` zero bytes. 0 bytes give a valid, empty
   /// memory with a non-null address.
   Status map(size_t bytes, Pages pages);
+
+  /// Commits all pages now, with several threads where there is much, so that no
+  /// step waits for one. Without it, pages are committed on first touch.
+  Status populate();
 
   char *data() const { return data_; }
   size_t size() const { return size_; }

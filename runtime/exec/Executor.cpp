@@ -66,6 +66,7 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
     return failure(QUIRE_OUT_OF_MEMORY, "scratch for steps of %lld tokens is too large", ll(options.maxTokens));
   QUIRE_TRY(executor->scratch_.map(static_cast<size_t>(scratchBytes(info, options.maxTokens, options.maxTokens)),
                                    MappedMemory::Pages::Huge));
+  QUIRE_TRY(executor->scratch_.populate());
   int64_t stride = pool->blocksTotal();
   if (info.max_positions >= 0)
     stride = std::min(stride, pool->blocksFor(info.max_positions));

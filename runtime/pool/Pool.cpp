@@ -61,6 +61,7 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
     bytes = (bytes + layerAlignment - 1) & ~(layerAlignment - 1);
   }
   QUIRE_TRY(pool->arena_.map(bytes, MappedMemory::Pages::Huge));
+  QUIRE_TRY(pool->arena_.populate());
   for (int64_t l = 0; l < info.layer_count; ++l)
     pool->layers_.push_back({pool->arena_.data() + offsets[l], info.layers[l].block_bytes});
   if (pool->poison_)
