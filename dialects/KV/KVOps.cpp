@@ -66,9 +66,14 @@ LogicalResult AttendOp::verify() {
 
 LogicalResult SelectOp::verify() {
   auto input = cast<RankedTensorType>(getInput().getType());
-  if (input.getRank() <= rowAxis || !input.isDynamicDim(rowAxis))
-    return emitOpError() << "expected rows on axis " << rowAxis << ", but got " << input;
+  if (input.getNumDynamicDims() != 1)
+    return emitOpError() << "expected one extent '?', that of the rows, but got " << input;
   return success();
+}
+
+int64_t SelectOp::getRowAxis() {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(getInput().getType()).getShape();
+  return llvm::find(shape, ShapedType::kDynamic) - shape.begin();
 }
 
 OpOperand &PrefetchOp::getReadState() { return getStateMutable(); }

@@ -76,7 +76,7 @@ def KV_AttendOp : KV_Op<"attend", [DeclareOpInterfaceMethods<KVReadOpInterface>]
 def KV_SelectOp : KV_Op<"select", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "keeps the rows whose logits are wanted";
   let description = [{
-    Axis 1 of the operand counts rows, in the result it counts the selected rows of the step.
+    The axis of extent `?` counts rows in the operand and the selected rows of the step in the result.
 
     ```mlir
     %y = kv.select %x, %batch : tensor<1x?x576xf32>
@@ -88,7 +88,7 @@ def KV_SelectOp : KV_Op<"select", [Pure, AllTypesMatch<["input", "result"]>]> {
   let builders = [OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$batch), [{ build($_builder, $_state, input.getType(), input, batch); }]>];
   let extraClassDeclaration = [{
     /// The axis that counts rows.
-    static constexpr int64_t rowAxis = 1;
+    int64_t getRowAxis();
   }];
   let hasVerifier = 1;
 }

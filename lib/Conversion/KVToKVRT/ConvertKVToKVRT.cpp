@@ -169,13 +169,13 @@ private:
     auto listType = RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
     Value list = kvrt::ReadOp::create(builder, loc, listType, batch, kvrt::Field::selected);
     Value input = op.getInput();
-    int64_t rank = type.getRank();
-    AffineMap maps[] = {AffineMap::get(rank, 0, builder.getAffineDimExpr(kv::SelectOp::rowAxis), builder.getContext()), builder.getMultiDimIdentityMap(rank)};
+    int64_t rank = type.getRank(), rowAxis = op.getRowAxis();
+    AffineMap maps[] = {AffineMap::get(rank, 0, builder.getAffineDimExpr(rowAxis), builder.getContext()), builder.getMultiDimIdentityMap(rank)};
     SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
     auto gather = linalg::GenericOp::create(builder, loc, type, list, emit.empty(type, count), maps, iterators, [&](OpBuilder &nested, Location at, ValueRange arguments) {
       SmallVector<Value> index;
       for (int64_t axis = 0; axis < rank; ++axis)
-        index.push_back(axis == kv::SelectOp::rowAxis ? Value(arith::IndexCastOp::create(nested, at, nested.getIndexType(), arguments[0]))
+        index.push_back(axis == rowAxis ? Value(arith::IndexCastOp::create(nested, at, nested.getIndexType(), arguments[0]))
                                                       : Value(linalg::IndexOp::create(nested, at, axis)));
       linalg::YieldOp::create(nested, at, Emitter::extract(nested, at, input, index));
     });

@@ -418,7 +418,7 @@ Value StepBuilder::emitNow(Value value, const Plan &plan) {
     Value rows = emit(plan.needs[0]);
     if (!rows)
       return nullptr;
-    if (model.tokenAxis(plan.needs[0]) != kv::SelectOp::rowAxis) {
+    if (model.tokenAxis(plan.needs[0]) != 1) {
       fail(loc, "not implemented: the last token taken from an axis that is not the second");
       return nullptr;
     }

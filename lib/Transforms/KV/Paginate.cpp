@@ -6,6 +6,7 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace quire::kv {
@@ -17,10 +18,10 @@ using namespace mlir;
 using namespace quire::kv;
 
 namespace {
-/// A tensor whose axis 1, and no other, counts rows.
+/// A tensor that counts rows on one axis.
 bool hasRows(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.getRank() > SelectOp::rowAxis && type.getNumDynamicDims() == 1 && type.isDynamicDim(SelectOp::rowAxis);
+  return type && type.getNumDynamicDims() == 1;
 }
 
 bool hasNoRows(Value value) {
@@ -28,27 +29,42 @@ bool hasNoRows(Value value) {
   return !type || type.hasStaticShape();
 }
 
-/// In the ragged form an op whose tensors count rows on axis 1, or not at all, treats each row alone: it reduces along no row axis.
+/// In the ragged form an operator treats each row alone: it reads along no row axis, and its shapes say -1 for the number of rows.
 bool isRowWise(Operation *op) {
   return op->getNumResults() == 1 && isMemoryEffectFree(op) && op->getNumRegions() == 0 && !isa<SelectOp>(op) && hasRows(op->getResult(0)) &&
          llvm::any_of(op->getOperands(), hasRows) && llvm::all_of(op->getOperands(), [](Value v) { return hasRows(v) || hasNoRows(v); });
 }
 
-/// select(op(x)) becomes op(select(x)) as long as nothing else uses op(x).
+/// Selects of one value are one.
+SelectOp mergeSelects(SelectOp select) {
+  for (Operation *user : llvm::make_early_inc_range(select.getInput().getUsers()))
+    if (auto other = dyn_cast<SelectOp>(user); other && other != select && other.getBatch() == select.getBatch()) {
+      if (other->isBeforeInBlock(select))
+        select->moveBefore(other);
+      other.replaceAllUsesWith(select.getResult());
+      other.erase();
+    }
+  return select;
+}
+
+/// select(op(x)) becomes op(select(x)) where all that uses op(x) are selects.
 void moveSelectsUp(ModuleOp module) {
-  SmallVector<SelectOp> worklist;
-  module.walk([&](SelectOp select) { worklist.push_back(select); });
+  llvm::SetVector<Value> worklist; // values that are selected from
+  module.walk([&](SelectOp select) { worklist.insert(select.getInput()); });
   while (!worklist.empty()) {
-    SelectOp select = worklist.pop_back_val();
-    Operation *producer = select.getInput().getDefiningOp();
-    if (!producer || !producer->hasOneUse() || !isRowWise(producer))
+    Value value = worklist.pop_back_val();
+    auto user = llvm::find_if(value.getUsers(), llvm::IsaPred<SelectOp>);
+    if (user == value.user_end())
+      continue;
+    SelectOp select = mergeSelects(cast<SelectOp>(*user));
+    Operation *producer = value.getDefiningOp();
+    if (!producer || !producer->hasOneUse() || producer->getBlock() != select->getBlock() || !isRowWise(producer))
       continue;
     OpBuilder builder(producer);
     for (OpOperand &operand : producer->getOpOperands())
       if (hasRows(operand.get())) {
-        auto moved = SelectOp::create(builder, select.getLoc(), operand.get(), select.getBatch());
-        operand.set(moved);
-        worklist.push_back(moved);
+        worklist.insert(operand.get());
+        operand.set(SelectOp::create(builder, select.getLoc(), operand.get(), select.getBatch()));
       }
     select.replaceAllUsesWith(producer->getResult(0));
     select.erase();

@@ -122,7 +122,7 @@ func.func @bad(%batch: !kv.batch, %s: !s, %q: tensor<?x2x4xf32>, %sinks: tensor<
 // -----
 
 func.func @bad(%batch: !kv.batch, %x: tensor<1x4x8xf32>) {
-  // expected-error @+1 {{expected rows on axis 1, but got 'tensor<1x4x8xf32>'}}
+  // expected-error @+1 {{expected one extent '?', that of the rows, but got 'tensor<1x4x8xf32>'}}
   %y = kv.select %x, %batch : tensor<1x4x8xf32>
   return
 }

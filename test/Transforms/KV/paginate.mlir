@@ -31,3 +31,28 @@ func.func @select_moves_up(%batch: !kv.batch, %x: tensor<1x?x8xf32>, %w: tensor<
   %s = kv.select %y, %batch : tensor<1x?x16xf32>
   return %s, %a : tensor<1x?x16xf32>, tensor<1x?x8xf32>
 }
+
+// A value that only selected rows are read of is selected itself: the residual and what is computed from it. The row axis may move on the way.
+// CHECK-LABEL: func.func @select_crosses_residuals
+func.func @select_crosses_residuals(%batch: !kv.batch, %x: tensor<1x?x8xf32>, %o: tensor<?x2x4xf32>, %w: tensor<8x8xf32>) -> tensor<1x?x8xf32> {
+  // CHECK: %[[O:.*]] = kv.select %arg2, %arg0 : tensor<?x2x4xf32>
+  // CHECK: onnx.Reshape %[[O]]
+  // CHECK: %[[X:.*]] = kv.select %arg1, %arg0 : tensor<1x?x8xf32>
+  // CHECK-NOT: kv.select
+  // CHECK: onnx.Add %[[X]]
+  // CHECK: onnx.MatMul
+  // CHECK: %[[Y:.*]] = onnx.Add
+  // CHECK-NOT: kv.select
+  // CHECK: return %[[Y]]
+  %four = onnx.constant dense<[1, -1, 2, 4]> : tensor<4xi64>
+  %three = onnx.constant dense<[1, -1, 8]> : tensor<3xi64>
+  %a = onnx.Reshape %o, %four : (tensor<?x2x4xf32>, tensor<4xi64>) -> tensor<1x?x2x4xf32>
+  %b = onnx.Transpose %a {perm = array<i64: 0, 2, 1, 3>} : (tensor<1x?x2x4xf32>) -> tensor<1x2x?x4xf32>
+  %c = onnx.Transpose %b {perm = array<i64: 0, 2, 1, 3>} : (tensor<1x2x?x4xf32>) -> tensor<1x?x2x4xf32>
+  %d = onnx.Reshape %c, %three : (tensor<1x?x2x4xf32>, tensor<3xi64>) -> tensor<1x?x8xf32>
+  %r = onnx.Add %x, %d : (tensor<1x?x8xf32>, tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+  %m = onnx.MatMul %r, %w : (tensor<1x?x8xf32>, tensor<8x8xf32>) -> tensor<1x?x8xf32>
+  %y = onnx.Add %r, %m : (tensor<1x?x8xf32>, tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+  %s = kv.select %y, %batch : tensor<1x?x8xf32>
+  return %s : tensor<1x?x8xf32>
+}
