@@ -15,15 +15,19 @@ class KVRT_CallOp<string mnemonic, string entry, list<Trait> traits = []>
 def KVRT_AcquireOp : KVRT_CallOp<"acquire", "acquire", [MemoryEffects<[MemRead<KVRT_KVResource>, MemWrite<KVRT_KVResource>]>]> {
   let summary = "makes the pages of a layer resident and says where they are";
   let description = [{
-    Layers are numbered as in `kvrt.model`.
+    Layers are numbered as in `kvrt.model`; `base`, where it is given, is added to the number.
 
     ```mlir
     %s = kvrt.acquire %batch, 0 : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+    %t = kvrt.acquire %batch, %base + 0 : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
     ```
   }];
-  let arguments = (ins KVRT_BatchType:$batch, ConfinedAttr<I64Attr, [IntNonNegative]>:$layer);
+  let arguments = (ins KVRT_BatchType:$batch, ConfinedAttr<I64Attr, [IntNonNegative]>:$layer, Optional<Index>:$base);
   let results = (outs KVRT_StateType:$state);
-  let assemblyFormat = "$batch `,` $layer attr-dict `:` type($state)";
+  let assemblyFormat = "$batch `,` ($base^ `+`)? $layer attr-dict `:` type($state)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$batch, "::mlir::IntegerAttr":$layer), [{
+    build($_builder, $_state, type, batch, layer, ::mlir::Value());
+  }]>];
 }
 
 def KVRT_ReleaseOp : KVRT_CallOp<"release", "release", [MemoryEffects<[MemRead<KVRT_KVResource>, MemWrite<KVRT_KVResource>]>]> {
@@ -40,16 +44,21 @@ def KVRT_ReleaseOp : KVRT_CallOp<"release", "release", [MemoryEffects<[MemRead<K
 def KVRT_PrefetchOp : KVRT_CallOp<"prefetch", "prefetch", [MemoryEffects<[MemRead<KVRT_KVResource>, MemWrite<KVRT_KVResource>]>]> {
   let summary = "asks that pages of a layer be resident soon";
   let description = [{
-    `count` blocks of every sequence from block `first` on; `count` < 0: all of them.
+    `count` blocks of every sequence from block `first` on; `count` < 0: all of them. `base`, where it is given, is added to the layer's
+    number.
 
     ```mlir
     kvrt.prefetch %batch {layer = 1, first = 0, count = -1}
+    kvrt.prefetch %batch, %base {layer = 0, first = 0, count = -1}
     ```
   }];
   let arguments = (ins KVRT_BatchType:$batch, ConfinedAttr<I64Attr, [IntNonNegative]>:$layer,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$first,
-                       DefaultValuedAttr<I64Attr, "-1">:$count);
-  let assemblyFormat = "$batch attr-dict";
+                       DefaultValuedAttr<I64Attr, "-1">:$count, Optional<Index>:$base);
+  let assemblyFormat = "$batch (`,` $base^)? attr-dict";
+  let builders = [OpBuilder<(ins "::mlir::Value":$batch, "::mlir::IntegerAttr":$layer, "::mlir::IntegerAttr":$first, "::mlir::IntegerAttr":$count), [{
+    build($_builder, $_state, batch, layer, first, count, ::mlir::Value());
+  }]>];
 }
 
 def KVRT_ParallelOp : KVRT_Op<"parallel", [RecursiveMemoryEffects, AutomaticAllocationScope,

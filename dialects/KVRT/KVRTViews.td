@@ -64,6 +64,20 @@ def KVRT_WeightOp : KVRT_ReadOnlyViewOp<"weight", [DeclareOpInterfaceMethods<Sym
   let assemblyFormat = "$batch `,` $weight attr-dict `:` type($result)";
 }
 
+def KVRT_WeightAtOp : KVRT_Op<"weight_at", [Pure]> {
+  let summary = "an entry of weights.bin, by where it starts";
+  let description = [{
+    `offset` is in bytes, a multiple of 64. Functions that several layers share take the places of their weights as arguments.
+
+    ```mlir
+    %w = kvrt.weight_at %batch[%offset] : memref<60x960x16xf32>
+    ```
+  }];
+  let arguments = (ins KVRT_BatchType:$batch, Index:$offset);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = "$batch `[` $offset `]` attr-dict `:` type($result)";
+}
+
 def KVRT_WriteOp : KVRT_Op<"write", [MemoryEffects<[MemWrite<KVRT_OutputResource>]>,
     DeclareOpInterfaceMethods<BufferizableOpInterface,
       ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>]> {

@@ -80,8 +80,11 @@ void buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
     buildBufferPipeline(pm);
     pm.addPass(cpu::createAssignWeightOffsets());
   }
-  if (crosses(Phase::Target))
+  if (crosses(Phase::Target)) {
+    pm.addPass(createShareLayers());
+    pm.addPass(createCanonicalizerPass());
     cpu::buildCpuTargetPipeline(pm, options.target, options.breakAttend);
+  }
 }
 
 namespace {

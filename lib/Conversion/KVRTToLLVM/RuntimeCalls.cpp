@@ -27,6 +27,12 @@ Value i64(OpBuilder &builder, Location loc, int64_t value) {
   return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(value));
 }
 
+// The number of a layer as i64: `base` + `layer`, where there is a base.
+Value layerNumber(OpBuilder &builder, Location loc, Value base, int64_t layer) {
+  Value number = i64(builder, loc, layer);
+  return base ? LLVM::AddOp::create(builder, loc, base, number) : number;
+}
+
 // A stack slot in the entry block of the function around `op`: one in a loop would grow the stack.
 Value stackSlot(ConversionPatternRewriter &rewriter, Operation *op, Type type) {
   OpBuilder::InsertionGuard guard(rewriter);
@@ -45,7 +51,7 @@ struct LowerAcquire : ConvertOpToLLVMPattern<AcquireOp> {
     Location loc = op.getLoc();
     auto pointer = LLVM::LLVMPointerType::get(op.getContext());
     auto viewType = LLVM::LLVMStructType::getLiteral(op.getContext(), {pointer, rewriter.getI64Type()});
-    Value view = stackSlot(rewriter, op, viewType), layer = i64(rewriter, loc, op.getLayer());
+    Value view = stackSlot(rewriter, op, viewType), layer = layerNumber(rewriter, loc, adaptor.getBase(), op.getLayer());
     callRuntime<AcquireOp>(rewriter, loc, adaptor.getBatch(), {layer, view});
     Value base = LLVM::LoadOp::create(rewriter, loc, pointer, view);
     Value stride = loadStepField(rewriter, loc, view, 1, rewriter.getI64Type());
@@ -75,7 +81,7 @@ struct LowerPrefetch : ConvertOpToLLVMPattern<PrefetchOp> {
   LogicalResult matchAndRewrite(PrefetchOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     callRuntime<PrefetchOp>(rewriter, loc, adaptor.getBatch(),
-                            {i64(rewriter, loc, op.getLayer()), i64(rewriter, loc, op.getFirst()),
+                            {layerNumber(rewriter, loc, adaptor.getBase(), op.getLayer()), i64(rewriter, loc, op.getFirst()),
                              i64(rewriter, loc, op.getCount())});
     rewriter.eraseOp(op);
     return success();

@@ -118,6 +118,18 @@ struct LowerWeight : ViewPattern<WeightOp> {
   SymbolTableCollection &tables;
 };
 
+struct LowerWeightAt : ViewPattern<WeightAtOp> {
+  using ViewPattern::ViewPattern;
+
+  LogicalResult matchAndRewrite(WeightAtOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value weights = pointerField(rewriter, loc, adaptor.getBatch(), weightsField);
+    Value pointer = advance(rewriter, loc, weights, adaptor.getOffset());
+    rewriter.replaceOp(op, view(rewriter, loc, cast<MemRefType>(op.getType()), pointer, {}));
+    return success();
+  }
+};
+
 struct LowerLogits : ViewPattern<LogitsOp> {
   using ViewPattern::ViewPattern;
 
@@ -186,7 +198,7 @@ void quire::kvrt::populateKVRTToLLVMTypes(LLVMTypeConverter &converter) {
 
 void quire::kvrt::populateViewPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,
                                        SymbolTableCollection &tables) {
-  patterns.add<LowerRead, LowerExtent, LowerLogits, LowerScratch, LowerPage<KeyPageOp>, LowerPage<ValuePageOp>>(
+  patterns.add<LowerRead, LowerExtent, LowerWeightAt, LowerLogits, LowerScratch, LowerPage<KeyPageOp>, LowerPage<ValuePageOp>>(
       converter);
   patterns.add<LowerWeight>(converter, tables);
 }

@@ -56,6 +56,20 @@ def PlanScratch : Pass<"plan-scratch", "::mlir::ModuleOp"> {
   let dependentDialects = ["::quire::kvrt::KVRTDialect"];
 }
 
+def ShareLayers : Pass<"share-layers", "::mlir::ModuleOp"> {
+  let summary = "repeated layers of the step become one function";
+  let description = [{
+    Looks for a sequence of operations with effects that the step repeats, as the layers of a decoder do, or groups of layers that alternate. The
+    repetitions become calls of one private function, so that later passes and code generation see the sequence once. What they compute with
+    (views, constants) is made again in the function; what differs between them are its arguments: places of weights, numbers of layers,
+    constants and buffers. Runs after `plan-scratch` and `assign-weight-offsets`.
+  }];
+  let options = [
+    Option<"leastOperations", "least-operations", "int64_t", /*default=*/"4", "operations with effects that a function is worth making for">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::quire::kvrt::KVRTDialect"];
+}
+
 def VerifyResource : Pass<"verify-resource", "::mlir::ModuleOp"> {
   let summary = "checks the form of the resource phase";
   let description = [{

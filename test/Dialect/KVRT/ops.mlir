@@ -24,6 +24,14 @@ func.func @step(%batch: !kvrt.batch) {
   %w = kvrt.weight %batch, @w_packed : tensor<7x64x16xf32>
   // CHECK: kvrt.prefetch %{{.*}} {count = 4 : i64, first = 2 : i64, layer = 0 : i64}
   kvrt.prefetch %batch {layer = 0, first = 2, count = 4}
+  // Numbers and places that are arguments.
+  %base = kvrt.extent %batch[tokens]
+  // CHECK: kvrt.weight_at %{{.*}}[%{{.*}}] : memref<7x64x16xf32>
+  %at = kvrt.weight_at %batch[%base] : memref<7x64x16xf32>
+  // CHECK: kvrt.prefetch %{{.*}}, %{{.*}} {count = 4 : i64, first = 2 : i64, layer = 0 : i64}
+  kvrt.prefetch %batch, %base {layer = 0, first = 2, count = 4}
+  // CHECK: kvrt.acquire %{{.*}}, %{{.*}} + 1 : <heads = 2
+  %based = kvrt.acquire %batch, %base + 1 : !state
   // CHECK: %[[STATE:.*]] = kvrt.acquire %{{.*}}, 0 : <heads = 2
   %s = kvrt.acquire %batch, 0 : !state
   %x = tensor.empty(%rows) : tensor<?x64xf32>
