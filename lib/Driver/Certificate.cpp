@@ -8,7 +8,7 @@
 #include "dialects/ONNX/ONNXOps.h"
 
 #include "llvm/ADT/FloatingPointMode.h"
-#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -442,6 +442,9 @@ Certificate Certifier::run(const std::string &folder) {
   if (!within)
     fail("logits differ by " + std::to_string(logits.largest) + " of their magnitude, allowed " + std::to_string(tolerance));
   certificate.holds = certificate.reason.empty();
+  certificate.summary = llvm::formatv("{0} rows of logits within {1:E1} of their magnitude (allowed {2:E0}), stored rows of {3} layers, {4} schedules", rows,
+                                      logits.largest, tolerance, layers.size(), done.size())
+                            .str();
   llvm::json::Array masks;
   for (const LayerReport &layer : report.layers)
     masks.push_back(layer.maskKind);

@@ -12,7 +12,8 @@ namespace quire {
 
 struct Certificate {
   bool holds = false;
-  std::string reason; // what differs; empty when it holds
+  std::string reason;  // what differs; empty when it holds
+  std::string summary; // one line of what was compared
   llvm::json::Object document;
 };
 

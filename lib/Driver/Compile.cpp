@@ -27,12 +27,20 @@ using namespace mlir;
 namespace quire {
 namespace {
 
-/// Prints diagnostics as `quirec: error: ...` with the node they are about, and keeps the first error.
+/// Prints diagnostics as `quirec: error: ...` with the node they are about, and keeps the first error. While held they wait for release() or drop().
 class Messages {
 public:
   explicit Messages(MLIRContext &context) : handler(&context, [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {}
   const std::string &firstError() const { return first; }
-  void hold(bool value) { held = value; }
+  void hold() { held = true; }
+  void release() {
+    llvm::errs() << waiting;
+    drop();
+  }
+  void drop() {
+    waiting.clear();
+    held = false;
+  }
 
 private:
   LogicalResult handle(Diagnostic &diagnostic) {
@@ -43,16 +51,18 @@ private:
     os << diagnostic.str();
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && first.empty())
       first = text;
-    if (!held)
-      llvm::errs() << "quirec: " << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning: " : "")
-                   << text << "\n";
+    llvm::raw_string_ostream lines(waiting);
+    lines << "quirec: "
+          << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning: " : "") << text
+          << "\n";
     for (Diagnostic &note : diagnostic.getNotes())
-      if (!held)
-        llvm::errs() << "quirec: note: " << note.str() << "\n";
+      lines << "quirec: note: " << note.str() << "\n";
+    if (!held)
+      release();
     return success();
   }
 
-  std::string first;
+  std::string first, waiting;
   bool held = false;
   ScopedDiagnosticHandler handler;
 };
@@ -116,14 +126,23 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
     return failure();
   applyDefaultTimingPassManagerCLOptions(pm);
   buildPipeline(pm, pipeline);
-  return pm.run(module);
+  messages.hold();
+  LogicalResult result = pm.run(module);
+  if (succeeded(result))
+    messages.release();
+  return result;
 }
 
-/// The model was not taken: the report says why, nothing else is written.
+/// The model was not taken: the report says why, nothing else is written. The table has the reasons that were errors of a pass.
 ExitCode Compilation::refuse() {
   report.raise = *raise;
-  if (!options.quiet)
+  progress.clear();
+  if (options.quiet) {
+    messages.release();
+  } else {
+    messages.drop();
     printTable(report, llvm::errs());
+  }
   std::string error;
   if (!options.reportPath.empty() && !writeReport(report, options.reportPath, error))
     return bad(error);
@@ -143,6 +162,7 @@ ExitCode Compilation::afterFailure() {
     report.reason = messages.firstError();
     return refuse();
   }
+  messages.release();
   if (!raise->raised && llvm::StringRef(messages.firstError()).contains("expected"))
     return ExitCode::BadInput;
   return defect();
@@ -158,11 +178,16 @@ static ExitCode finishOutput() {
   return ExitCode::BadInput;
 }
 
+/// What compiling would find out, up to where every operator has got its code.
 ExitCode Compilation::inspectOnly() {
   OwningOpRef<ModuleOp> copy(cast<ModuleOp>((*module)->clone()));
-  if (failed(raiseModel(*copy, raiseOptions(), *raise)))
-    return ExitCode::BadInput;
+  bool done = succeeded(runPhases(*copy, Phase::Import, Phase::Resource));
+  if (!done && !raise->raised && raise->reasons.empty())
+    return afterFailure();
+  messages.drop();
   report.raise = *raise;
+  if (!done && raise->raised)
+    report.reason = messages.firstError();
   inspect(*module, report, options.json, llvm::outs());
   return finishOutput();
 }
@@ -177,7 +202,7 @@ ExitCode Compilation::printPhase(Phase phase) {
 }
 
 ExitCode Compilation::build() {
-  std::string error;
+  std::string error, verified;
   PendingFolder folder;
   OwningOpRef<ModuleOp> original(options.verify ? cast<ModuleOp>((*module)->clone()) : nullptr);
   progress.step("raising");
@@ -217,6 +242,7 @@ ExitCode Compilation::build() {
       report.reason = certificate.reason;
       return refuse();
     }
+    verified = certificate.summary;
     if (!finish())
       return bad(error);
   }
@@ -225,8 +251,11 @@ ExitCode Compilation::build() {
   if (!folder.commit(error))
     return bad(error);
   progress.clear();
-  if (!options.quiet)
+  if (!options.quiet) {
     printTable(report, llvm::errs());
+    if (!verified.empty())
+      llvm::errs() << "verified: " << verified << "\n";
+  }
   return ExitCode::Done;
 }
 

@@ -121,14 +121,21 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
     wanted.clear();
     return false;
   }
+  llvm::StringRef parent = llvm::sys::path::parent_path(wanted);
+  if (!parent.empty() && !llvm::sys::fs::is_directory(parent)) {
+    error = wanted + ": cannot be written: there is no folder " + parent.str();
+    wanted.clear();
+    return false;
+  }
   removeAbandoned(wanted);
   temporary = temporaryName(wanted);
+  removeOnInterrupt(temporary); // before there is anything to remove
   if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false)) {
+    keepOnInterrupt(temporary);
     error = temporary + ": " + code.message();
     temporary.clear();
     return false;
   }
-  removeOnInterrupt(temporary);
   return true;
 }
 

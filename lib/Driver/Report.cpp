@@ -87,8 +87,10 @@ void printTable(const Report &report, llvm::raw_ostream &os) {
   for (const std::string &text : report.raise.assumptions)
     os << "assumed: " << text << "\n";
   if (!report.paged()) {
+    auto isOfLayer = [&](const std::string &text) { return llvm::any_of(report.raise.layers, [&](const LayerReport &layer) { return layer.reason == text; }); };
     for (const std::string &text : report.raise.reasons)
-      os << "refused: " << text << "\n";
+      if (!isOfLayer(text))
+        os << "refused: " << text << "\n";
     if (!report.reason.empty())
       os << "refused: " << report.reason << "\n";
   }

@@ -56,6 +56,13 @@ bool parsePrefillCell(const std::string &text, Cell &out) {
   return true;
 }
 
+Cell defaultCell(const Session &session, int64_t sequences) {
+  int64_t length = 1024, limit = session.info().max_positions;
+  if (limit >= 0)
+    length = std::min(length, limit / 2);
+  return {std::to_string(sequences) + "x" + std::to_string(length), false, std::vector<int64_t>(static_cast<size_t>(sequences), length)};
+}
+
 bool measure(Session &session, const Cell &cell, int64_t repetitions, CellResult &out) {
   out = {cell, {}, 0};
   constexpr int64_t warmUps = 2;

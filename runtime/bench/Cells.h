@@ -19,6 +19,9 @@ struct Cell {
 bool parseDecodeCell(const std::string &text, Cell &out);
 bool parsePrefillCell(const std::string &text, Cell &out);
 
+/// Sequences of 1024 tokens, or of half of the model's positions where those are fewer than 2048.
+Cell defaultCell(const Session &session, int64_t sequences);
+
 struct CellResult {
   Cell cell;
   std::vector<double> seconds; // of each step, or of each whole prefill

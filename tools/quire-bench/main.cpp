@@ -21,7 +21,8 @@ Times a model that quirec compiled. Sequences are filled with random keys and va
 them; token ids are random as well. Times are wall clock, medians over the steps; compare only what ran side by side.
 
   --decode=CELLS       one step of one token for each sequence. Cells, by commas: 8x1024 is eight sequences of 1024 tokens
-                       each, 836+1557+4095 are three of these lengths (1x1024,8x1024 when neither option is given)
+                       each, 836+1557+4095 are three of these lengths (one and eight of 1024 tokens, or of
+                       what the model allows, when neither option is given)
   --prefill=LENGTHS    one new sequence of so many tokens, with the logits of its last; by commas
   --steps=N            timed steps of a decode cell (20)
   --repetitions=N      timed runs of a prefill cell (3)
@@ -118,8 +119,12 @@ static int run(const Arguments &arguments) {
     bench::serve(session, std::cin, std::cout);
     return 0;
   }
+  std::vector<bench::Cell> cells = arguments.cells;
+  if (cells.empty())
+    for (int64_t sequences : {1, 8})
+      cells.push_back(bench::defaultCell(session, sequences));
   std::vector<bench::CellResult> results;
-  for (const bench::Cell &cell : arguments.cells) {
+  for (const bench::Cell &cell : cells) {
     results.emplace_back();
     if (!bench::measure(session, cell, cell.isPrefill ? arguments.repetitions : arguments.steps, results.back()))
       return complain(cell.name + ": " + session.error());
@@ -167,9 +172,6 @@ int main(int argc, char **argv) {
     arguments.session.model = argv[optind];
     if (arguments.serves && (!arguments.cells.empty() || arguments.isJson))
       return complain("--serve takes its cells from standard input");
-    if (arguments.cells.empty())
-      for (const char *name : {"1x1024", "8x1024"})
-        bench::parseDecodeCell(name, arguments.cells.emplace_back());
     return run(arguments);
   } catch (const std::exception &error) { // memory
     return complain(error.what());

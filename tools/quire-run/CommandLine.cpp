@@ -163,7 +163,7 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case PrefillChunk:
     return readCount("prefill-chunk", optarg, 1000 * million, out.limits.prefillChunk);
   case KvBytes:
-    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB", optarg);
+    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
   case ShuffleBlocks:
     return readSeed(optarg, out);
   case PoisonFreeBlocks:

@@ -21,7 +21,7 @@ static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's
 static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
 static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two from 4 (16)"), cl::init(16), cl::cat(category));
 static cl::opt<int64_t> prefetchDistance("kv-prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
-static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt"), cl::value_desc("NAME=ROLE"), cl::cat(category));
+static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt; roles: input-ids, position-ids, attention-mask, encoder-mask, cache-position, past-lengths, total-lengths, last-positions, total-length, past-length, use-cache-branch, state, caller-mask, prefix-length, unused"), cl::value_desc("NAME=ROLE"), cl::cat(category));
 static cl::opt<bool> inspect("inspect", cl::desc("describe the file: inputs by role, layers, operators; build nothing"), cl::cat(category));
 static cl::opt<bool> json("json", cl::desc("with --inspect: JSON"), cl::cat(category));
 static cl::opt<std::string> compileTo("compile-to", cl::desc("print the IR after a phase: import, semantic, paged, resource, buffer, target"), cl::value_desc("phase"), cl::cat(category));
@@ -87,6 +87,14 @@ int main(int argc, char **argv) {
     return usage("expected --block-tokens of a power of two from 4 to 4096, but got " + llvm::Twine(blockTokens));
   if (prefetchDistance < 0)
     return usage("expected --kv-prefetch-distance of at least 0, but got " + llvm::Twine(prefetchDistance));
+  if (!compileTo.empty() && (!output.empty() || !reportPath.empty() || verify || inspect))
+    return usage("--compile-to prints IR and builds nothing: it does not go with -o, --report, --verify or --inspect");
+  if (inspect && (!output.empty() || !reportPath.empty() || verify))
+    return usage("--inspect builds nothing: it does not go with -o, --report or --verify");
+  if (json && !inspect)
+    return usage("--json goes with --inspect");
+  if (verify && output.empty())
+    return usage("--verify needs a model to compare: -o FOLDER");
   if (output.empty() && compileTo.empty() && !inspect)
     return usage("expected -o FOLDER, --inspect or --compile-to=PHASE");
   return int(quire::compile(options));

@@ -10,6 +10,18 @@ using namespace mlir;
 
 namespace quire {
 
+static std::optional<InputRole> roleOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned operand = use.getOperandNumber();
+  if (isa<onnx::AttentionOp>(op) && operand == 6) // nonpad_kv_seqlen
+    return InputRole::TotalLengths;
+  if (isa<onnx::MSGroupQueryAttentionOp>(op) && operand == 5) // seqlens_k
+    return InputRole::LastPositions;
+  if (isa<onnx::MSGroupQueryAttentionOp>(op) && operand == 6)
+    return InputRole::TotalLength; // total_sequence_length
+  return std::nullopt;
+}
+
 void addRolesOfFusedOperands(func::FuncOp original,
                              llvm::StringMap<InputRole> &roles) {
   onnx::EntryOp entry;
@@ -24,9 +36,9 @@ void addRolesOfFusedOperands(func::FuncOp original,
     if (i >= entry.getInputs().size())
       continue;
     for (OpOperand &use : arg.getUses())
-      if (isa<onnx::AttentionOp>(use.getOwner()) && use.getOperandNumber() == 6)
+      if (std::optional<InputRole> role = roleOf(use))
         roles.try_emplace(cast<StringAttr>(entry.getInputs()[i]).getValue(),
-                          InputRole::TotalLengths);
+                          *role);
   }
 }
 

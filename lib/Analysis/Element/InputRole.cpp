@@ -11,7 +11,7 @@ namespace quire {
 static constexpr llvm::StringLiteral names[] = {
     "unknown",        "input-ids",     "position-ids",     "attention-mask",
     "encoder-mask",   "cache-position", "past-lengths",    "total-lengths",
-    "past-length",    "use-cache-branch", "state",         "caller-mask",
+    "last-positions", "total-length", "past-length",    "use-cache-branch", "state",         "caller-mask",
     "prefix-length",  "unused"};
 
 llvm::StringRef stringifyInputRole(InputRole role) {
@@ -23,6 +23,10 @@ std::optional<InputRole> parseInputRole(llvm::StringRef text) {
     if (names[i] == text)
       return InputRole(i);
   return std::nullopt;
+}
+
+std::string inputRoleNames() {
+  return llvm::join(llvm::ArrayRef(names).drop_front(), ", "); // not "unknown"
 }
 
 } // namespace quire

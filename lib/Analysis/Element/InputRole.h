@@ -19,6 +19,8 @@ enum class InputRole {
   CachePosition,  // [L] = P + i
   PastLengths,    // [B] = P
   TotalLengths,   // [B] = P + L
+  LastPositions,  // [B] = P + L - 1
+  TotalLength,    // [] = P + L, one for the whole batch
   PastLength,     // [] = P, one for the whole batch
   UseCacheBranch, // true
   State,          // cached rows or recurrent state
@@ -29,6 +31,8 @@ enum class InputRole {
 
 llvm::StringRef stringifyInputRole(InputRole role);
 std::optional<InputRole> parseInputRole(llvm::StringRef text);
+/// All roles that can be given, by commas.
+std::string inputRoleNames();
 
 } // namespace quire
 

@@ -86,6 +86,14 @@ void Interp::bindInput(unsigned i) {
     t.extents = {batch};
     t.element = ctx.add(P, L);
     break;
+  case InputRole::LastPositions:
+    t.extents[0] = batch;
+    t.element = ctx.add(ctx.add(P, L), ctx.num(-1));
+    break;
+  case InputRole::TotalLength:
+    t.element = ctx.add(P, L);
+    flag("scalar input '" + name + "' is one length for the whole batch");
+    break;
   case InputRole::PastLength:
     t.element = P;
     flag("scalar input '" + name + "' is one past length for the whole batch");

@@ -61,6 +61,10 @@ static Result inputValue(const InputPlan &input, const Call &call, RankedTensorT
     return shaped({call.past}, {1});
   case InputRole::TotalLengths:
     return shaped({call.total()}, {1});
+  case InputRole::LastPositions:
+    return shaped({call.total() - 1}, Shape(static_cast<size_t>(type.getRank()), 1));
+  case InputRole::TotalLength:
+    return shaped({call.total()}, Shape(static_cast<size_t>(type.getRank()), 1));
   case InputRole::PastLength:
     return shaped({call.past}, type.getRank() == 0 ? Shape() : Shape({1}));
   case InputRole::UseCacheBranch:

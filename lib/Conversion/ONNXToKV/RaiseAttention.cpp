@@ -139,9 +139,10 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
     auto [name, roleText] = text.rsplit('=');
     std::optional<InputRole> role = parseInputRole(roleText);
     if (!role)
-      return module.emitError() << "expected NAME=ROLE with a known role, but got '" << text << "'";
-    if (!llvm::any_of(entry.getInputs(), [name = name](Attribute a) { return cast<StringAttr>(a).getValue() == name; }))
-      return module.emitError() << "expected the name of an input, but got '" << name << "'";
+      return module.emitError() << "expected NAME=ROLE with a role of " << inputRoleNames() << ", but got '" << text << "'";
+    auto names = llvm::map_range(entry.getInputs(), [](Attribute a) { return cast<StringAttr>(a).getValue(); });
+    if (!llvm::is_contained(names, name))
+      return module.emitError() << "expected the name of an input (" << llvm::join(names, ", ") << "), but got '" << name << "'";
     analysis.inputRoles[name] = *role;
   }
   addRolesOfFusedOperands(source, analysis.inputRoles);

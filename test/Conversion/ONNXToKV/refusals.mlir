@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is not proved is refused, and the module stays as it was, to the bit.
 // RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=mask 2>&1 | FileCheck %s --check-prefix=ROLE
-// ROLE: error: expected NAME=ROLE with a known role, but got 'nothing=mask'
+// ROLE: error: expected NAME=ROLE with a role of input-ids, {{.*}}, but got 'nothing=mask'
 // RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=state 2>&1 | FileCheck %s --check-prefix=NAME
-// NAME: error: expected the name of an input, but got 'nothing'
+// NAME: error: expected the name of an input (a, b, c, d), but got 'nothing'
 // RUN: not quire-opt %s --raise-attention 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: error: expected an imported model with @main and onnx.entry
 

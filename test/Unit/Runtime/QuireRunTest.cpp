@@ -146,7 +146,7 @@ TEST_F(QuireRun, BadUsage) {
   expectRefused({model(), "--max-batch=0", in}, "--max-batch: expected a number of 1 to 1000000, but got '0'");
   expectRefused({model(), "--max-batch=2x", in}, "but got '2x'");
   expectRefused({model(), "--threads=-1", in}, "--threads: expected");
-  expectRefused({model(), "--kv-bytes=12QB", in}, "--kv-bytes: expected a size such as 256MiB, but got '12QB'");
+  expectRefused({model(), "--kv-bytes=12QB", in}, "--kv-bytes: expected a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB), but got '12QB'");
   expectRefused({model(), "--kv-bytes=99999999999999TiB", in}, "--kv-bytes: expected a size");
   expectRefused({model(), "--kv-bytes=100", in}, "a kv budget of 100 bytes holds no block");
   expectRefused({model(), "--kv-bytes=16TiB", in},
