@@ -18,7 +18,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of quirec and quire-run")
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where weights, the compiled model and results are kept")
-    parser.add_argument("--block-tokens", type=int, default=16)
+    parser.add_argument("--block-tokens", type=int, default=16, help="tokens of a KV block, a power of two from 4 (16)")
     return parser.parse_args()
 
 
@@ -72,14 +72,19 @@ def print_report(report):
         print(f"  assumes: {assumption}")
 
 
-def tokenize(tokenizer, wanted, path):
-    """Writes the requests file; the ids must be those that the references were made from."""
+def until(tokens, end):
+    """The tokens up to the first that ends a turn, itself included."""
+    return tokens[: tokens.index(end) + 1] if end in tokens else tokens
+
+
+def tokenize(tokenizer, wanted, end, path):
+    """Writes the requests file; the ids must be those that the references were made from. `end` stops a request."""
     with open(path, "w") as out:
         for request in wanted:
             ids = tokenizer.encode(request["prompt_text"]).ids
             if ids != request["prompt"]:
                 sys.exit(f"demo: error: the tokenizer gives other ids for prompt {request['id']}")
-            out.write(json.dumps({"id": request["id"], "prompt": ids, "max_new_tokens": request["max_new_tokens"]}) + "\n")
+            out.write(json.dumps({"id": request["id"], "prompt": ids, "max_new_tokens": request["max_new_tokens"], "stop": [end]}) + "\n")
 
 
 def serve(tools, folder, cache):
@@ -98,12 +103,11 @@ def shorten(words, limit=160):
     return words if len(words) <= limit else words[: limit // 2] + " ... " + words[-limit // 2 :]
 
 
-def print_texts(tokenizer, wanted, results):
-    """Prompt and answer; the answer is shown up to the token that ends a turn, which the run itself does not stop at."""
-    end = tokenizer.token_to_id("<|im_end|>")
+def print_texts(tokenizer, wanted, results, end):
+    """Prompt and answer, without the token that ended it."""
     for request in wanted:
         tokens = results[request["id"]]["tokens"]
-        shown = tokens[: tokens.index(end)] if end in tokens else tokens
+        shown = tokens[:-1] if tokens[-1:] == [end] else tokens
         print(f"[{request['id']}] in:  {shorten(request['prompt_text'])}")
         print(f"    out: {shorten(tokenizer.decode(shown, skip_special_tokens=False), 400)}")
 
@@ -122,9 +126,10 @@ def print_speed(stats, wanted, results):
         print(f"  decode:  {rows} tokens in {spent:.2f} s, {rows / spent:.1f} tokens a second, {stats['threads']} threads")
 
 
-def print_memory(stats, report, wanted):
-    """KV bytes of the pool at its fullest against a rectangular cache; gives the tokens of the latter."""
-    longest = max(len(request["prompt"]) + request["max_new_tokens"] - 1 for request in wanted)
+def print_memory(stats, report, wanted, results):
+    """KV bytes of the pool at its fullest against a rectangular cache; gives the tokens of the latter: prompts padded to the longest, and every step
+    until the last sequence ends adds a token to all."""
+    longest = max(len(request["prompt"]) for request in wanted) + max(len(result["tokens"]) for result in results.values()) - 1
     paged = stats["blocks_peak"] * stats["block_bytes"]
     padded = len(wanted) * longest * report["kv_bytes_per_token"]
     print(f"paged:  {stats['blocks_peak']} blocks of {stats['block_bytes']} bytes at the peak = {paged / 1e6:.2f} MB")
@@ -133,17 +138,19 @@ def print_memory(stats, report, wanted):
     return len(wanted) * longest
 
 
-def compare(wanted, results):
-    """Exits unless every request has the tokens of the reference."""
-    equal = 0
+def compare(wanted, results, end):
+    """Exits unless every request has the tokens of the reference, which runs on after the end of a turn, and ended for the same reason."""
+    equal = stopped = 0
     for request in wanted:
-        got = results[request["id"]].get("tokens", [])
-        if got == request["tokens"]:
+        result, expected = results[request["id"]], until(request["tokens"], end)
+        got, reason = result.get("tokens", []), "stop" if expected[-1] == end else "length"
+        if got == expected and result["finish_reason"] == reason:
             equal += 1
+            stopped += reason == "stop"
             continue
-        place = next((i for i, (a, b) in enumerate(zip(got, request["tokens"])) if a != b), min(len(got), len(request["tokens"])))
-        print(f"request {request['id']}: differs from the reference at new token {place}; {results[request['id']].get('error', 'no error')}")
-    print(f"{equal} of {len(wanted)} requests have exactly the reference's tokens")
+        place = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b), min(len(got), len(expected)))
+        print(f"request {request['id']}: differs from the reference at new token {place}; finished by {result['finish_reason']}; {result.get('error', 'no error')}")
+    print(f"{equal} of {len(wanted)} requests have exactly the reference's tokens; {stopped} of them up to and including the token that ends a turn")
     if equal != len(wanted):
         sys.exit(1)
 
@@ -158,23 +165,24 @@ def main():
     headline("model: SmolLM2-135M-Instruct, float32, an ONNX export with past and present tensors")
     onnx = weights.model(cache)
     print(onnx)
+    end = tokenizer.token_to_id("<|im_end|>")
     headline("compile")
     folder = compile_model(options.bin, onnx, cache, options.block_tokens)
     report = json.loads((folder / "report.json").read_text())
     print_report(report)
     headline("serve six prompts as one ragged batch")
-    tokenize(tokenizer, wanted, cache / "requests.jsonl")
+    tokenize(tokenizer, wanted, end, cache / "requests.jsonl")
     results, stats = serve(options.bin, folder, cache)
-    print_texts(tokenizer, wanted, results)
+    print_texts(tokenizer, wanted, results, end)
     headline("speed")
     print_speed(stats, wanted, results)
     headline("memory for keys and values")
-    padded = print_memory(stats, report, wanted)
+    padded = print_memory(stats, report, wanted, results)
     labels = {str(r["id"]): f"{r['id']}: {len(r['prompt'])} prompt tokens" for r in wanted}
     picture.draw(cache / "block-tables.svg", stats, labels, padded)
     print(f"block tables over time: {cache / 'block-tables.svg'}")
     headline("check against the reference (ONNX Runtime, each prompt alone, contiguous cache)")
-    compare(wanted, results)
+    compare(wanted, results, end)
 
 
 if __name__ == "__main__":

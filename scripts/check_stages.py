@@ -11,7 +11,6 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-ACCEPT = ROOT.parent / "shared" / "accept"
 COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=/usr/bin/clang-22", "-DCMAKE_CXX_COMPILER=/usr/bin/clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
              "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld", "-DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld"]
 # A sanitized test must fail, not go on, when something is found.
@@ -145,10 +144,12 @@ def fuzz(tally, folder, seconds):
 
 
 def accept(tally):
-    """The acceptance sets, where the folder beside the project has them."""
+    """The acceptance sets, which lie beside the folder of models that QUIRE_MODEL_CORPUS names."""
+    corpus = pathlib.Path(os.environ["QUIRE_MODEL_CORPUS"]).resolve()
+    program = corpus.parent / "accept/accept.py"
     for name in ("spine", "refuse-spine"):
         stage(f"acceptance: {name}")
-        code, output = run([sys.executable, ACCEPT / "accept.py", "--bin", BUILD / "bin", "--corpus", ACCEPT.parent / "models/hf", "--set", name], capture=True)
+        code, output = run([sys.executable, program, "--bin", BUILD / "bin", "--corpus", corpus / "hf", "--set", name], capture=True)
         summary = re.search(r"(\d+) passed, (\d+) failed\s*$", output)
         if not summary:
             tally.one(f"acceptance: {name}", False)
@@ -163,8 +164,11 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="build, unit tests and lit suite only")
     parser.add_argument("--fuzz-seconds", type=int, default=15, help="time of each fuzz target (15)")
-    parser.add_argument("--accept", action="store_true", help="also the acceptance sets in ../shared/accept")
-    return parser.parse_args()
+    parser.add_argument("--accept", action="store_true", help="also the acceptance sets beside the folder that the environment variable QUIRE_MODEL_CORPUS names")
+    options = parser.parse_args()
+    if options.accept and not os.environ.get("QUIRE_MODEL_CORPUS"):
+        parser.error("--accept: expected the folder of models in the environment variable QUIRE_MODEL_CORPUS")
+    return options
 
 
 def main():

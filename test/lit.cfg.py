@@ -31,8 +31,10 @@ if os.path.exists(os.path.join(config.quire_build, "lib", "QuirePlugin.so")):
 for sanitizer in filter(None, config.sanitizers.split(",")):
     config.available_features.add(sanitizer)
 
-# A folder of further models to import, read-only; tests that need it are skipped without it.
-corpus = os.environ.get("QUIRE_MODEL_CORPUS", os.path.join(config.quire_source, "..", "shared", "models"))
-if os.path.isdir(corpus):
+# A folder of further models, read-only (CONTRIBUTING.md); tests that need it are skipped without it.
+corpus = os.environ.get("QUIRE_MODEL_CORPUS")
+if corpus:
+    if not os.path.isdir(corpus):
+        lit_config.fatal(f"QUIRE_MODEL_CORPUS: no folder '{corpus}'")
     config.available_features.add("model-corpus")
-    config.substitutions.append(("%corpus", corpus))
+    config.substitutions.append(("%corpus", os.path.abspath(corpus)))
