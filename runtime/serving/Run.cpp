@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -215,11 +216,16 @@ int runRequests(const RunOptions &options) {
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   size_t count = requests.size();
+  auto begin = std::chrono::steady_clock::now();
   if (!serveAll(scheduler, requests, sink, *progress))
     error = scheduler.error().empty() ? outputs.results.error() : scheduler.error();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.reset();
   if (!keepResults(outputs, scheduler, error))
     return complain(error);
+  std::string line = statisticsLine(scheduler.statistics(), static_cast<int64_t>(sink.finishedCount), scheduler.generated(), seconds);
+  if (!line.empty())
+    std::fprintf(stderr, "quire-run: %s\n", line.c_str());
   if (caughtSignal) {
     std::fprintf(stderr, "quire-run: interrupted: %zu of %zu requests are finished and kept\n", sink.finishedCount,
                  count);

@@ -143,6 +143,15 @@ bool Scheduler::growRunning(bool &preempted) {
   return true;
 }
 
+/// A step with many prompt tokens takes long, and sequences that decode wait for
+/// it; so there are few of them beside decoding ones.
+int64_t Scheduler::prefillBudget() const {
+  bool decodes = std::any_of(running_.begin(), running_.end(), [&](size_t index) {
+    return requests_[index].stored >= requests_[index].prefillEnd;
+  });
+  return decodes ? std::min(limits_.prefillChunk, limits_.mixedChunk) : limits_.prefillChunk;
+}
+
 /// Decoding sequences take part with one token each, prefilling ones share the
 /// budget from the oldest on.
 void Scheduler::planRunning(int64_t &budget, int64_t &prefill) {
@@ -193,10 +202,10 @@ Scheduler::Progress Scheduler::step() {
   if (waiting_.empty() && running_.empty())
     return Progress::Idle;
   parts_.clear();
-  int64_t budget = limits_.prefillChunk, prefill = 0;
   bool preempted = false;
   if (!growRunning(preempted))
     return Progress::Failed;
+  int64_t budget = prefillBudget(), prefill = 0;
   planRunning(budget, prefill);
   // After a preemption the pool is tight; whoever gave way waits a step.
   if ((!preempted || parts_.empty()) && !admit(budget, prefill))
@@ -261,9 +270,15 @@ bool Scheduler::takeToken(size_t index, const float *row) {
   int64_t token = sampler_.choose(row, model_.vocabulary, active.request.sampling, static_cast<uint64_t>(place));
   if (token < 0)
     return finish(index, FinishReason::Error, "the logits of new token " + std::to_string(place) + " are not numbers");
-  active.lastToken = Clock::now();
-  if (active.result.tokens.empty())
-    active.firstToken = active.lastToken;
+  Clock::time_point now = Clock::now();
+  if (active.result.tokens.empty()) {
+    active.firstToken = now;
+    statistics_.firstTokenMs.push_back(std::chrono::duration<double, std::milli>(now - start_).count());
+  } else {
+    double gap = std::chrono::duration<double, std::milli>(now - active.lastToken).count();
+    statistics_.largestGapMs = std::max(statistics_.largestGapMs, gap);
+  }
+  active.lastToken = now;
   active.result.tokens.push_back(token);
   ++generated_;
   const std::vector<int64_t> &stop = active.request.stop;

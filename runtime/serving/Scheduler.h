@@ -27,6 +27,7 @@ public:
 struct SchedulerLimits {
   int64_t maxBatch = 8;       // sequences of a step
   int64_t prefillChunk = 512; // prompt tokens of a step, over all its sequences
+  int64_t mixedChunk = 64;    // the same in a step where other sequences decode: what bounds the time between two tokens
 };
 
 /// Requests are served in order of arrival: admission stops at the first one
@@ -91,6 +92,7 @@ private:
   bool growRunning(bool &preempted);
   bool growOne(size_t position, bool &preempted, bool &kept);
   void preemptYoungest();
+  int64_t prefillBudget() const;
   void planRunning(int64_t &budget, int64_t &prefill);
   bool admit(int64_t &budget, int64_t &prefill);
   bool runStep(int64_t prefill);

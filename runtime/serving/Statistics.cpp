@@ -4,11 +4,27 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace quire::serving {
 
 using Json = nlohmann::ordered_json;
+
+std::string statisticsLine(const Statistics &s, int64_t requests, int64_t tokens, double seconds) {
+  if (s.firstTokenMs.empty() || seconds <= 0)
+    return {};
+  std::vector<double> first = s.firstTokenMs;
+  std::sort(first.begin(), first.end());
+  char text[256];
+  std::snprintf(text, sizeof(text),
+                "%lld request%s, %lld new tokens in %.2f s: %.1f tokens/s; first token after %.0f ms (median), %.0f ms (most); "
+                "largest gap between two tokens %.0f ms",
+                static_cast<long long>(requests), requests == 1 ? "" : "s", static_cast<long long>(tokens), seconds,
+                static_cast<double>(tokens) / seconds, first[first.size() / 2], first.back(), s.largestGapMs);
+  return text;
+}
 
 std::string statisticsJson(const Statistics &s) {
   Json root;
@@ -22,6 +38,7 @@ std::string statisticsJson(const Statistics &s) {
   root["max_prefill_tokens_in_step"] = s.maxPrefillTokensInStep;
   root["preemptions"] = s.preemptions;
   root["kv_copy_bytes"] = s.kvCopyBytes;
+  root["largest_gap_ms"] = std::round(s.largestGapMs * 1000) / 1000;
   root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};
   Json tables = Json::object();
   for (const auto &[id, blocks] : s.finalBlockTables)

@@ -38,11 +38,17 @@ struct Statistics {
   int64_t prefetchIssued = 0;
   int64_t prefetchRedundant = 0;
   int64_t threads = 0;
+  double largestGapMs = 0;          // between two tokens of a request, over all requests
+  std::vector<double> firstTokenMs; // of each request, in the order in which they came
   /// Request id and its block table at the moment it finished.
   std::vector<std::pair<std::string, std::vector<int32_t>>> finalBlockTables;
   std::vector<StepRecord> steps;
   std::vector<BlockEvent> blockEvents;
 };
+
+/// One line for people: tokens a second, time to the first token, the largest
+/// gap. Empty when no token was made.
+std::string statisticsLine(const Statistics &statistics, int64_t requests, int64_t tokens, double seconds);
 
 /// JSON text with a newline at its end.
 std::string statisticsJson(const Statistics &statistics);

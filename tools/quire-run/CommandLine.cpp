@@ -33,6 +33,7 @@ line is an error of that request alone. Results: one line each, in the order in 
   --logits=DIR         also write DIR/ID.npy, float32 [new tokens, vocabulary]: row i is what token i was chosen from
   --max-batch=N        sequences in one step, at most (8)
   --prefill-chunk=N    prompt tokens in one step over all its sequences, at most (512)
+  --mixed-chunk=N      the same in a step where other sequences decode: bounds the time between two of their tokens (64)
   --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
   --threads=N          threads of a step (all cores that this process may use)
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
@@ -54,6 +55,7 @@ enum Option {
   MaxBatch,
   KvBytes,
   PrefillChunk,
+  MixedChunk,
   ShuffleBlocks,
   PoisonFreeBlocks,
   Threads,
@@ -71,6 +73,7 @@ const option longOptions[] = {
     {"max-batch", required_argument, nullptr, MaxBatch},
     {"kv-bytes", required_argument, nullptr, KvBytes},
     {"prefill-chunk", required_argument, nullptr, PrefillChunk},
+    {"mixed-chunk", required_argument, nullptr, MixedChunk},
     {"shuffle-blocks", required_argument, nullptr, ShuffleBlocks},
     {"poison-free-blocks", no_argument, nullptr, PoisonFreeBlocks},
     {"threads", required_argument, nullptr, Threads},
@@ -162,6 +165,8 @@ static bool readOption(int code, RunOptions &out, Action &action) {
     return readCount("max-batch", optarg, million, out.limits.maxBatch);
   case PrefillChunk:
     return readCount("prefill-chunk", optarg, 1000 * million, out.limits.prefillChunk);
+  case MixedChunk:
+    return readCount("mixed-chunk", optarg, 1000 * million, out.limits.mixedChunk);
   case KvBytes:
     return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
   case ShuffleBlocks:

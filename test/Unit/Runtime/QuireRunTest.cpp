@@ -128,7 +128,9 @@ TEST_F(QuireRun, ReadsAndWritesStandardStreams) {
   writeFile(file("in.jsonl"), "{\"id\": 1, \"prompt\": [2], \"max_new_tokens\": 3}\n");
   EXPECT_EQ(run({model(), "--requests", file("in.jsonl")}), 0) << errors();
   EXPECT_EQ(results("stdout")["1"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
-  EXPECT_EQ(errors(), "");
+  std::string said = errors(); // one line for people, apart from the results
+  EXPECT_EQ(said.rfind("quire-run: 1 request, 3 new tokens in ", 0), 0u) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
 TEST_F(QuireRun, EmptyRequestFile) {

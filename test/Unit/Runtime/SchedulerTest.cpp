@@ -36,6 +36,7 @@ struct Mode {
   int64_t blocks = 200;
   bool shuffle = false;
   int64_t threads = 2;
+  int64_t mixedChunk = 64;
 };
 
 Request request(const std::string &id, size_t promptLength, int64_t count, int64_t seed) {
@@ -66,7 +67,7 @@ void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) 
   ExecutorPointer executor =
       makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk, mode.maxBatch);
   Scheduler scheduler(*quire_model_get_info(model.get()), pool.get(), executor.get(),
-                      {mode.maxBatch, mode.prefillChunk}, run.sink);
+                      {mode.maxBatch, mode.prefillChunk, mode.mixedChunk}, run.sink);
   for (const Request &r : requests)
     ASSERT_TRUE(scheduler.add(r));
   Scheduler::Progress progress;
@@ -159,6 +160,27 @@ TEST(Scheduler, ChunkedPrefillIsMixedWithDecode) {
       mixed |= step.sequences > 1 && step.tokens > step.sequences;
     }
     EXPECT_TRUE(mixed || chunk == 1);
+  }
+}
+
+// A long prompt beside a sequence that decodes is appended in small pieces; alone, in large ones.
+TEST(Scheduler, FewPromptTokensBesideDecoding) {
+  std::vector<Request> requests = {request("short", 2, 40, 1), request("first", 90, 2, 2), request("long", 120, 2, 3)};
+  for (int64_t mixed : {4, 16, 200}) {
+    Served run;
+    Mode mode;
+    mode.maxBatch = 2;
+    mode.prefillChunk = 50;
+    mode.mixedChunk = mixed;
+    serve(requests, mode, run);
+    expectReference(requests, run);
+    const std::vector<StepRecord> &steps = run.statistics.steps;
+    EXPECT_EQ(steps.front().tokens, 50); // nobody decodes yet
+    int64_t beside = std::min<int64_t>(mixed, 50);
+    for (size_t i = 1; i < steps.size(); ++i)
+      EXPECT_LE(steps[i].tokens, beside + mode.maxBatch - 1) << "step " << i;
+    EXPECT_EQ(steps[1].tokens, beside + 1);
+    EXPECT_GT(run.statistics.largestGapMs, 0);
   }
 }
 
@@ -303,6 +325,12 @@ TEST(Scheduler, TimesAreReported) {
   EXPECT_GT(run.sink.results["one"].firstTokenMs, 0);
   EXPECT_LT(run.sink.results["one"].decodeMsPerToken, 0);
   EXPECT_GT(run.sink.results["two"].decodeMsPerToken, 0);
+  ASSERT_EQ(run.statistics.firstTokenMs.size(), 2u);
+  EXPECT_LE(run.statistics.firstTokenMs[0], run.statistics.firstTokenMs[1]);
+  EXPECT_GT(run.statistics.largestGapMs, 0); // of "two"
+  std::string line = statisticsLine(run.statistics, 2, 3, 0.5);
+  EXPECT_EQ(line.rfind("2 requests, 3 new tokens in 0.50 s: 6.0 tokens/s; first token after ", 0), 0u) << line;
+  EXPECT_EQ(statisticsLine({}, 0, 0, 0.5), "");
 }
 
 TEST(Scheduler, FailingSinkEndsTheRun) {
