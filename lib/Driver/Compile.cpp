@@ -4,6 +4,7 @@
 #include "quire/Register.h"
 
 #include "dialects/KV/KVDialect.h"
+#include "dialects/ONNX/ONNXControlOps.h"
 #include "lib/Driver/Artefact.h"
 #include "lib/Driver/Certificate.h"
 #include "lib/Driver/FileOutput.h"
@@ -19,6 +20,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -150,6 +152,8 @@ ExitCode Compilation::refuse() {
 }
 
 ExitCode Compilation::defect() {
+  if (llvm::StringRef(messages.firstError()).contains("cannot write") || llvm::StringRef(messages.firstError()).contains("cannot read"))
+    return ExitCode::BadInput;
   llvm::errs() << "quirec: this is a defect of the compiler; --mlir-pass-pipeline-crash-reproducer=FILE writes what is needed to look into it\n";
   return ExitCode::Defect;
 }
@@ -267,11 +271,16 @@ ExitCode Compilation::run() {
   if (!cpu::CpuTarget::isKnown(options.mcpu))
     return bad("expected a 64-bit processor by LLVM's name in --mcpu, but got '" + options.mcpu + "'");
   target = cpu::CpuTarget::named(options.mcpu, options.mattr);
+  if (!options.reportPath.empty() && llvm::sys::fs::equivalent(options.reportPath, options.input))
+    return bad(options.reportPath + ": is the model, the report would replace it");
   progress.step("reading");
   FailureOr<OwningOpRef<ModuleOp>> imported = importOnnx(options.input, context);
   if (failed(imported))
     return ExitCode::BadInput;
   module = std::move(*imported);
+  for (auto initializer : module->getOps<onnx::InitializerOp>())
+    if (!options.reportPath.empty() && llvm::sys::fs::equivalent(options.reportPath, folderFile(modelFolder(), initializer.getFile())))
+      return bad(options.reportPath + ": holds weights of the model, the report would replace it");
   if (options.inspect)
     return inspectOnly();
   if (phase)

@@ -27,7 +27,29 @@ static std::string temporaryName(llvm::StringRef path) {
   return (path + temporarySuffix + llvm::Twine(llvm::sys::Process::getProcessId())).str();
 }
 
-bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+/// A device, a pipe or a terminal is written into, not replaced.
+static bool writeInto(llvm::StringRef path, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code, llvm::sys::fs::CD_OpenExisting, llvm::sys::fs::FA_Write, llvm::sys::fs::OF_None);
+  if (!code) {
+    write(os);
+    os.close();
+    code = os.error();
+    os.clear_error();
+  }
+  if (code)
+    error = (path + ": " + code.message()).str();
+  return !code;
+}
+
+bool writeFileAtomically(llvm::StringRef given, std::string &error, llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  llvm::SmallString<256> path(given);
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(given, status) && llvm::sys::fs::exists(status)) {
+    if (status.type() != llvm::sys::fs::file_type::regular_file)
+      return writeInto(given, error, write);
+    (void)llvm::sys::fs::real_path(given, path); // the file behind a link is replaced, not the link
+  }
   std::string temporary = temporaryName(path);
   std::error_code code;
   llvm::sys::RemoveFileOnSignal(temporary);
@@ -46,7 +68,7 @@ bool writeFileAtomically(llvm::StringRef path, std::string &error, llvm::functio
     llvm::sys::fs::remove(temporary);
   llvm::sys::DontRemoveFileOnSignal(temporary);
   if (code)
-    error = (path + ": " + code.message()).str();
+    error = (given + ": " + code.message()).str();
   return !code;
 }
 
@@ -116,6 +138,9 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
   wanted = path.str();
   while (wanted.size() > 1 && llvm::sys::path::is_separator(wanted.back()))
     wanted.pop_back();
+  llvm::SmallString<256> behind;
+  if (llvm::sys::fs::is_symlink_file(wanted) && !llvm::sys::fs::real_path(wanted, behind))
+    wanted = behind.str().str();
   if (llvm::sys::fs::exists(wanted) && !isModelFolder(wanted)) {
     error = wanted + ": exists and is not a model folder; it is left as it is";
     wanted.clear();

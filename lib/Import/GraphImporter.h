@@ -105,6 +105,7 @@ private:
   mlir::LogicalResult importNode(const pb::NodeProto &proto, Scope &scope);
   mlir::LogicalResult readOperands(Node &node, Scope &scope);
   mlir::LogicalResult readAttributes(Node &node, Scope &scope);
+  mlir::LogicalResult checkAttributeValues(const Node &node);
   mlir::FailureOr<mlir::Attribute> readAttribute(Node &node, const pb::AttributeProto &attribute);
   mlir::LogicalResult createOperator(Node &node, const Signature &signature, Scope &scope);
   mlir::LogicalResult createCustom(Node &node, Scope &scope);

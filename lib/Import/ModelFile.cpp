@@ -208,6 +208,9 @@ FailureOr<std::unique_ptr<ModelFile>> ModelFile::open(StringRef path, EmitError 
   bool isDirectory = false;
   if (!llvm::sys::fs::is_directory(path, isDirectory) && isDirectory)
     return emitError() << "is a folder, expected an ONNX file";
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) && status.type() != llvm::sys::fs::file_type::regular_file)
+    return emitError() << "is no regular file";
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return emitError() << "cannot read the file: " << buffer.getError().message();

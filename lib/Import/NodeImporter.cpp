@@ -83,6 +83,30 @@ FailureOr<Attribute> GraphImporter::readAttribute(Node &node, const pb::Attribut
   }
 }
 
+/// Attributes that switch something: engines read values beyond 0 and 1 differently, so no meaning is theirs.
+static bool isSwitch(StringRef name) {
+  static const llvm::StringSet<> names = {"allowzero", "do_rotary", "exclusive", "fmod", "interleaved", "is_causal", "keepdims", "largest", "noop_with_empty_axes",
+                                          "reverse", "rotary_interleaved", "select_last_index", "smooth_softmax", "sorted", "transA", "transB", "transBatchA",
+                                          "transBatchB", "unidirectional", "upper"};
+  return names.contains(name);
+}
+
+LogicalResult GraphImporter::checkAttributeValues(const Node &node) {
+  if (!node.domain.empty() && node.domain != "com.microsoft")
+    return success();
+  for (const NamedAttribute &attribute : node.attributes) {
+    auto value = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!value)
+      continue;
+    int64_t number = value.getInt();
+    if (isSwitch(attribute.getName()) && number != 0 && number != 1)
+      return error(node.proto) << "attribute '" << attribute.getName().getValue() << "': expected 0 or 1, but got " << number;
+    if (attribute.getName() == "local_window_size" && number != -1 && number < 1)
+      return error(node.proto) << "attribute 'local_window_size': expected -1, or at least 1, but got " << number;
+  }
+  return success();
+}
+
 LogicalResult GraphImporter::readAttributes(Node &node, Scope &scope) {
   bool isConstant = node.domain.empty() && node.opType == "Constant";
   llvm::StringSet<> seen;
@@ -114,7 +138,7 @@ LogicalResult GraphImporter::readAttributes(Node &node, Scope &scope) {
       return failure();
     node.setAttribute(own.name(), *value);
   }
-  return success();
+  return checkAttributeValues(node);
 }
 
 static StringRef storageOf(Attribute value) {

@@ -220,6 +220,13 @@ const SymbolicTensor *Interp::getOptional(Value v) {
 void Interp::set(Value v, SymbolicTensor t) {
   if (isa<NoneType>(v.getType()))
     return;
+  if (auto type = dyn_cast<ShapedType>(v.getType());
+      type && !isRepresentable(ctx, t.element, type.getElementType())) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type.getElementType();
+    t.element = bad(v.getDefiningOp(), "positions beyond what " + text +
+                                           " counts exactly");
+  }
   collapse(v, t);
   env[v] = std::make_unique<SymbolicTensor>(std::move(t));
 }

@@ -24,6 +24,11 @@ class Interp;
 
 namespace quire {
 
+/// Whether an element of `type` holds what `e` counts, for lengths up to 2^22
+/// tokens: no integer wraps, no position is rounded. True for data and for what
+/// has no bound that is known.
+bool isRepresentable(ExprContext &ctx, Expr e, mlir::Type type);
+
 /// How a state grows, found by a forward walk from the input.
 enum class Growth {
   None,    // no growth found

@@ -380,8 +380,14 @@ private:
     }
     SmallVector<Expr> conditions;
     for (const Case &c : split.cases) {
-      if (isMasked(ctx, c.leaf) || contradicts(ctx, c.condition, facts))
+      if (contradicts(ctx, c.condition, facts))
         continue;
+      if (isMasked(ctx, c.leaf)) {
+        double number = ctx.constantTerm(c.leaf).asDouble();
+        if (number < 0 && (out.weakestMask == 0 || number > out.weakestMask))
+          out.weakestMask = number;
+        continue;
+      }
       bool special = false;
       for (Expr x : ctx.leavesOf(c.leaf).probs)
         special |= x->is(ExprKind::Prob);

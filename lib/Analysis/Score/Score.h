@@ -43,6 +43,8 @@ struct ScoreRow {
 
 struct ScoreMeaning {
   std::string failure; // empty if everything below holds
+  /// The finite number closest to 0 that masked keys have or get added; 0: none.
+  double weakestMask = 0;
   Expr visible = nullptr; // over p, k
   double scale = 1, softcap = 0;
   MaskKind mask = MaskKind::Other;

@@ -382,6 +382,10 @@ bool Pairing::readScore(const ValueSite &site, const SoftmaxSite &softmax,
     row.heads *= unsigned(*n);
   }
   ScoreMeaning meaning = analyzeScore(ctx, row);
+  if (meaning.weakestMask < 0 && meaning.weakestMask > -1e30)
+    in.flag("masked keys weigh nothing: scores of a row differ by less than the " +
+            std::to_string(int64_t(-meaning.weakestMask)) +
+            " that they are lowered by");
   if (!meaning)
     return fail(out, meaning.failure);
   out.visible = meaning.visible;

@@ -150,8 +150,10 @@ static LogicalResult writeFile(StringRef path, StringRef bytes, Location loc) {
     return emitError(loc) << "cannot write " << path << ": " << error.message();
   stream << bytes;
   stream.close();
-  if (stream.has_error())
-    return emitError(loc) << "cannot write " << path << ": " << stream.error().message();
+  error = stream.error();
+  stream.clear_error();
+  if (error)
+    return emitError(loc) << "cannot write " << path << ": " << error.message();
   return success();
 }
 

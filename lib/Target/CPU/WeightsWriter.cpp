@@ -177,12 +177,16 @@ LogicalResult quire::cpu::writeWeights(ModuleOp module, StringRef modelFolder, S
       result = writer.write(packed);
     else if (auto raw = dyn_cast<kvrt::RawOp>(op))
       result = writer.write(raw);
-    if (failed(result))
+    if (failed(result)) {
+      stream.clear_error();
       return failure();
+    }
   }
   writer.finish();
   stream.close();
-  if (stream.has_error())
-    return module.emitError("cannot write ") << outPath << ": " << stream.error().message();
+  error = stream.error();
+  stream.clear_error();
+  if (error)
+    return module.emitError("cannot write ") << outPath << ": " << error.message();
   return success();
 }

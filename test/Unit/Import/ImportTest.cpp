@@ -55,6 +55,28 @@ TEST(Import, EveryFlippedByteGivesAnErrorOrAModel) {
     }
 }
 
+// Engines read a switch of 2 or -1 as on or as off; so it is an error.
+TEST(Import, SwitchesAreZeroOrOne) {
+  for (int64_t value : {-1, 0, 1, 2}) {
+    ::onnx::ModelProto model = reluChain(1);
+    ::onnx::NodeProto &node = *model.mutable_graph()->mutable_node(0);
+    node.set_op_type("Transpose");
+    node.add_attribute()->CopyFrom(intAttribute("keepdims", value));
+    Importer importer;
+    OwningOpRef<ModuleOp> module = importer.import(model.SerializeAsString());
+    bool refused = importer.messages().find("attribute 'keepdims': expected 0 or 1, but got " + std::to_string(value)) != std::string::npos;
+    EXPECT_EQ(refused, value != 0 && value != 1) << importer.messages();
+  }
+  for (int64_t value : {-2, -1, 0, 1}) {
+    ::onnx::ModelProto model = reluChain(1);
+    model.mutable_graph()->mutable_node(0)->add_attribute()->CopyFrom(intAttribute("local_window_size", value));
+    Importer importer;
+    OwningOpRef<ModuleOp> module = importer.import(model.SerializeAsString());
+    bool refused = importer.messages().find("attribute 'local_window_size': expected -1, or at least 1") != std::string::npos;
+    EXPECT_EQ(refused, value == -2 || value == 0) << importer.messages();
+  }
+}
+
 TEST(Import, LimitsNodesAfterInlining) {
   // Each function calls the next one twice: 2^40 nodes.
   ::onnx::ModelProto model = reluChain(1);
