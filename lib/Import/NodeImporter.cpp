@@ -4,6 +4,7 @@
 #include "dialects/ONNX/ONNXControlOps.h"
 #include "dialects/ONNX/ONNXShapeOps.h"
 #include "lib/Import/ElementTypes.h"
+#include "lib/Import/ElementRules.h"
 #include "lib/Import/GraphImporter.h"
 #include "lib/Import/TypeInference.h"
 
@@ -296,6 +297,9 @@ LogicalResult GraphImporter::createOperator(Node &node, const Signature &signatu
     if (slot.presence == Signature::Presence::Required && isa<NoneType>(node.operands[i].getType()))
       return error(node.proto) << "expected input '" << slot.name << "'";
   }
+  if (std::string mismatch = node.domain.empty() ? elementMismatch(node.opType, llvm::to_vector(ValueRange(node.operands).getTypes())) : std::string();
+      !mismatch.empty())
+    return error(node.proto) << mismatch;
   state.addOperands(node.operands);
   for (const Signature::Field &field : signature.attributes) {
     Attribute given = node.attribute(field.name);

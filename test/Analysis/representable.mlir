@@ -9,8 +9,8 @@
 // CHECK-DAG: to_i8 [L] {{.*}}positions beyond what i8 counts exactly
 // CHECK-DAG: to_u8 [L] {{.*}}positions beyond what ui8 counts exactly
 // CHECK-DAG: to_i16 [L] {{.*}}positions beyond what i16 counts exactly
-// CHECK-DAG: to_f16 [L] {{.*}}positions beyond what f16 counts exactly
-// CHECK-DAG: to_bf16 [L] {{.*}}positions beyond what bf16 counts exactly
+// CHECK-DAG: to_f16 [L] rounded(P + i0)
+// CHECK-DAG: to_bf16 [L] rounded(P + i0)
 // CHECK-DAG: small [4] i0
 // CHECK-DAG: difference [L] P + i0 - 1
 // CHECK-DAG: wraps32 [L] {{.*}}positions beyond what i32 counts exactly

@@ -224,8 +224,12 @@ LogicalResult castRule(onnx::CastOp op, Interp &in) {
   if (!x)
     return failure();
   ElementType to = elementTypeOf(op.getTo());
-  in.set(op.getResult(),
-         {x->extents, converted(in.ctx, x->element, x->type, to), to});
+  Expr element = converted(in.ctx, x->element, x->type, to);
+  // Rounded positions are some function of the positions.
+  if (isa<FloatType>(op.getTo()) &&
+      !isRepresentable(in.ctx, element, op.getTo()))
+    element = in.ctx.named("rounded", {element});
+  in.set(op.getResult(), {x->extents, element, to});
   return success();
 }
 

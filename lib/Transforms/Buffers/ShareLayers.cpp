@@ -84,6 +84,10 @@ public:
 
   /// The function, not yet in a module; null if the repetitions differ in more than arguments can tell.
   func::FuncOp build(Location loc) {
+    for (ArrayRef<Operation *> repetition : repetitions)
+      for (Operation *op : repetition)
+        if (!isUsedWithin(op, repetition))
+          return {};
     function = func::FuncOp::create(loc, "layers", FunctionType::get(loc.getContext(), {}, {}));
     function.setPrivate();
     Block *entry = function.addEntryBlock();
@@ -109,8 +113,10 @@ public:
       operands.push_back(value ? value : arith::ConstantIndexOp::create(builder, last->getLoc(), argument.numbers[repetition]).getResult());
     }
     func::CallOp::create(builder, last->getLoc(), function, operands);
-    for (Operation *op : llvm::reverse(repetitions[repetition]))
+    for (Operation *op : llvm::reverse(repetitions[repetition])) {
+      eraseUsers(op); // views and arithmetic that the later ones of the repetition used
       op->erase();
+    }
   }
 
 private:
@@ -252,6 +258,26 @@ private:
       valuesInside[key] = copy->getResult(index);
     }
     return true;
+  }
+
+  /// Whether all that is computed from the results of `op` is used by the repetition itself.
+  static bool isUsedWithin(Operation *op, ArrayRef<Operation *> repetition) {
+    for (Operation *user : op->getUsers()) {
+      Operation *step = op->getBlock()->findAncestorOpInBlock(*user);
+      if (llvm::is_contained(repetition, step))
+        continue;
+      if (isStep(*step) || step->hasTrait<OpTrait::IsTerminator>() || !isUsedWithin(step, repetition))
+        return false;
+    }
+    return true;
+  }
+
+  static void eraseUsers(Operation *op) {
+    while (!op->use_empty()) {
+      Operation *user = *op->user_begin();
+      eraseUsers(user);
+      user->erase();
+    }
   }
 
   static bool isOutside(Operation *root, Value value) { return !root->isAncestor(value.getParentBlock()->getParentOp()); }

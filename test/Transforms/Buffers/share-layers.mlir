@@ -125,3 +125,55 @@ func.func @step(%batch: !kvrt.batch) {
   kvrt.release %s1, %batch : !s
   return
 }
+
+// -----
+
+// What is computed from a load goes with the repetition that uses it.
+kvrt.model @step {vocabulary = 32, token_limit = 10, max_positions = -1, block_tokens = 16, layers = []}
+// CHECK-LABEL: func.func @step(
+// CHECK-NOT: memref.load
+// CHECK: call @layers(
+// CHECK-NEXT: call @layers(
+// CHECK-NEXT: return
+// CHECK: func.func private @layers(
+// CHECK: %[[V:.*]] = memref.load
+// CHECK: %[[D:.*]] = arith.addf %[[V]], %[[V]]
+// CHECK: memref.store %[[D]]
+func.func @step(%batch: !kvrt.batch) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = kvrt.scratch %batch : memref<16xf32>
+  %b = kvrt.scratch %batch {fixed = 64} : memref<17xf32>
+  %v0 = memref.load %a[%c0] : memref<16xf32>
+  %d0 = arith.addf %v0, %v0 : f32
+  memref.store %d0, %a[%c1] : memref<16xf32>
+  memref.store %v0, %b[%c1] : memref<17xf32>
+  %v1 = memref.load %a[%c0] : memref<16xf32>
+  %d1 = arith.addf %v1, %v1 : f32
+  memref.store %d1, %a[%c1] : memref<16xf32>
+  memref.store %v1, %b[%c1] : memref<17xf32>
+  return
+}
+
+// -----
+
+// One whose result is used behind it stays.
+kvrt.model @step {vocabulary = 32, token_limit = 10, max_positions = -1, block_tokens = 16, layers = []}
+// CHECK-LABEL: func.func @step(
+// CHECK-NOT: @layers
+// CHECK: return
+func.func @step(%batch: !kvrt.batch) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = kvrt.scratch %batch : memref<16xf32>
+  %b = kvrt.scratch %batch {fixed = 64} : memref<17xf32>
+  %v0 = memref.load %a[%c0] : memref<16xf32>
+  memref.store %v0, %a[%c1] : memref<16xf32>
+  memref.store %v0, %b[%c1] : memref<17xf32>
+  %v1 = memref.load %a[%c0] : memref<16xf32>
+  memref.store %v1, %a[%c1] : memref<16xf32>
+  memref.store %v1, %b[%c1] : memref<17xf32>
+  %d = arith.addf %v0, %v1 : f32
+  memref.store %d, %b[%c0] : memref<17xf32>
+  return
+}

@@ -5,6 +5,7 @@
 
 #include "dialects/ONNX/ONNXControlOps.h"
 #include "dialects/ONNX/ONNXMathOps.h"
+#include "lib/Import/ElementRules.h"
 #include "lib/Import/Import.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,6 +54,32 @@ TEST(Import, EveryFlippedByteGivesAnErrorOrAModel) {
       OwningOpRef<ModuleOp> module = importer.import(damaged);
       EXPECT_TRUE(module || !importer.messages().empty()) << at;
     }
+}
+
+// Element types that ONNX does not allow are an error of the node, here, and no defect later.
+TEST(Import, ElementTypesOfOperands) {
+  MLIRContext context;
+  Builder b(&context);
+  auto of = [&](Type element) -> Type { return RankedTensorType::get({2}, element); };
+  Type f32 = of(b.getF32Type()), f16 = of(b.getF16Type()), i64 = of(b.getI64Type()), i1 = of(b.getI1Type()), none = b.getNoneType();
+  EXPECT_EQ(quire::elementMismatch("Add", {f32, f32}), "");
+  EXPECT_EQ(quire::elementMismatch("Add", {f32, f16}), "input 1: expected elements of f32 as another input has, but got f16");
+  EXPECT_EQ(quire::elementMismatch("Add", {i1, i1}), "input 0: expected elements of a number type, but got i1");
+  EXPECT_EQ(quire::elementMismatch("Clip", {f32, none, i64}), "input 2: expected elements of f32 as another input has, but got i64");
+  EXPECT_EQ(quire::elementMismatch("Clip", {f32, none, f32}), "");
+  EXPECT_EQ(quire::elementMismatch("Where", {f32, f32, f32}), "input 0: expected elements of bool, but got f32");
+  EXPECT_EQ(quire::elementMismatch("Where", {i1, f32, i64}), "input 2: expected elements of f32 as another input has, but got i64");
+  EXPECT_EQ(quire::elementMismatch("Not", {f32}), "input 0: expected elements of bool, but got f32");
+  EXPECT_EQ(quire::elementMismatch("BitwiseNot", {f32}), "input 0: expected elements of an integer type, but got f32");
+  EXPECT_EQ(quire::elementMismatch("Gather", {f32, f32}), "input 1: expected elements of an integer type, but got f32");
+  EXPECT_EQ(quire::elementMismatch("LayerNormalization", {f32, i64}), "input 1: expected elements of a float type, but got i64");
+  EXPECT_EQ(quire::elementMismatch("Slice", {f32, i64, i64, i64, f32}), "input 4: expected elements of an integer type, but got f32");
+  EXPECT_EQ(quire::elementMismatch("Somewhere", {f32, i64}), "");
+  ::onnx::ModelProto model = reluChain(1);
+  model.mutable_graph()->mutable_node(0)->set_op_type("Not");
+  Importer importer;
+  EXPECT_FALSE(importer.import(model.SerializeAsString()));
+  EXPECT_NE(importer.messages().find("input 0: expected elements of bool, but got f32"), std::string::npos) << importer.messages();
 }
 
 // Engines read a switch of 2 or -1 as on or as off; so it is an error.
