@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles decoders of 2, 8 and 32 equal layers, and compares the size of their code and the time that code generation takes.
+"""Compiles decoders of 2, 8 and 32 equal layers, and compares the size of their code and what a step costs beside its arithmetic.
 
     layers.py TOOLS WORK
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -68,6 +69,12 @@ def target_functions(tools, model):
     return len(text.splitlines()), len(re.findall(r"llvm\.call @layers\(", text))
 
 
+def step_microseconds(tools, model):
+    """The least time of a step of one token, where weights and caches are so small that little but the fixed cost is left."""
+    command = [tools / "quire-bench", model, "--decode=1x4", "--steps=300", "--threads=1", "--json"]
+    return 1e3 * json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["cells"][0]["least_ms"]
+
+
 def main():
     tools, work = map(pathlib.Path, sys.argv[1:3])
     size, lines = {}, {}
@@ -79,6 +86,10 @@ def main():
         size[layers] = (work / f"{layers}.quire" / "model.so").stat().st_size
         lines[layers], calls = target_functions(tools, model)
         print(f"{layers} layers: {size[layers]} bytes of code, {lines[layers]} lines of IR before code generation, {calls} calls of the shared layer")
+        cost, allowed = step_microseconds(tools, work / f"{layers}.quire"), 100 + 5 * layers
+        print(f"{layers} layers: {cost:.0f} us a step, allowed {allowed}")
+        if cost > allowed:
+            sys.exit(f"a step of {layers} layers costs {cost:.0f} us, allowed {allowed}")
         if layers > 2 and calls < layers - 2:
             sys.exit(f"expected {layers - 2} to {layers} calls of one function, but got {calls}")
     # A call with its arguments is all that a further layer adds.
