@@ -117,7 +117,7 @@ static int run(const Arguments &arguments) {
     return complain(session.error());
   if (arguments.serves) {
     bench::serve(session, std::cin, std::cout);
-    return 0;
+    return std::cout.flush() ? 0 : complain("standard output cannot be written");
   }
   std::vector<bench::Cell> cells = arguments.cells;
   if (cells.empty())
