@@ -31,3 +31,9 @@ kvrt.model @step {vocabulary = 10, token_limit = 10, max_positions = -1, block_t
 func.func @step(%batch: !kvrt.batch) {
   return
 }
+
+// -----
+
+kvrt.raw @w {source = @w} : tensor<4xf32>
+// expected-error @+1 {{expected a step function, but got @w}}
+kvrt.model @w {vocabulary = 10, token_limit = 10, max_positions = -1, block_tokens = 16, layers = []}
