@@ -100,7 +100,8 @@ LogicalResult GraphImporter::checkAttributeValues(const Node &node) {
     if (!value)
       continue;
     int64_t number = value.getInt();
-    if (isSwitch(attribute.getName()) && number != 0 && number != 1)
+    bool isDefault = attribute.getName() == "smooth_softmax" && number == -1;
+    if (isSwitch(attribute.getName()) && number != 0 && number != 1 && !isDefault)
       return error(node.proto) << "attribute '" << attribute.getName().getValue() << "': expected 0 or 1, but got " << number;
     if (attribute.getName() == "local_window_size" && number != -1 && number < 1)
       return error(node.proto) << "attribute 'local_window_size': expected -1, or at least 1, but got " << number;

@@ -94,6 +94,13 @@ TEST(Import, SwitchesAreZeroOrOne) {
     bool refused = importer.messages().find("attribute 'keepdims': expected 0 or 1, but got " + std::to_string(value)) != std::string::npos;
     EXPECT_EQ(refused, value != 0 && value != 1) << importer.messages();
   }
+  for (int64_t value : {-1, 0, 1, 2}) { // -1 is the default of GroupQueryAttention's
+    ::onnx::ModelProto model = reluChain(1);
+    model.mutable_graph()->mutable_node(0)->add_attribute()->CopyFrom(intAttribute("smooth_softmax", value));
+    Importer importer;
+    OwningOpRef<ModuleOp> module = importer.import(model.SerializeAsString());
+    EXPECT_EQ(importer.messages().find("attribute 'smooth_softmax': expected 0 or 1") != std::string::npos, value == 2) << importer.messages();
+  }
   for (int64_t value : {-2, -1, 0, 1}) {
     ::onnx::ModelProto model = reluChain(1);
     model.mutable_graph()->mutable_node(0)->add_attribute()->CopyFrom(intAttribute("local_window_size", value));
