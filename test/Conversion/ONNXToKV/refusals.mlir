@@ -33,3 +33,8 @@
 // RUN: sed 's/%%x0 = onnx.Gather %%embed, %%ids /%%shifted = onnx.Add %%ids, %%one : (tensor<?x?xi64>, tensor<i64>) -> tensor<?x?xi64>\n  %%x0 = onnx.Gather %%embed, %%shifted /' %S/raise-attention.mlir > %t.shifted.mlir
 // RUN: not quire-opt %t.shifted.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=SHIFTED
 // SHIFTED: error: not raised: {{.*}}onnx.Gather: not implemented: indices that are computed from data
+
+// A slice that walks backwards.
+// RUN: sed 's/%%logits = onnx.MatMul %%o2, %%wo/%%from = onnx.constant dense<-1> : tensor<1xi64>\n  %%to = onnx.constant dense<-9> : tensor<1xi64>\n  %%along = onnx.constant dense<2> : tensor<1xi64>\n  %%back = onnx.Slice %%o2, %%from, %%to, %%along, %%from : (tensor<?x?x8xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x?x8xf32>\n  %%logits = onnx.MatMul %%back, %%wo/' %S/raise-attention.mlir > %t.back.mlir
+// RUN: not quire-opt %t.back.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=BACK
+// BACK: error: not raised: {{.*}}negative step
