@@ -66,6 +66,20 @@ KernelEmitter::Values KernelEmitter::loop(Value low, Value high, int64_t step, V
   return Values(loop.getResults());
 }
 
+void KernelEmitter::loopWhileBelow(Value low, Value high, function_ref<Value(Value)> body) {
+  auto loop = scf::WhileOp::create(
+      builder, loc, TypeRange{builder.getIndexType()}, ValueRange{low},
+      [&](OpBuilder &inner, Location at, ValueRange i) {
+        Value more = arith::CmpIOp::create(inner, at, arith::CmpIPredicate::slt, i[0], high);
+        scf::ConditionOp::create(inner, at, more, i);
+      },
+      nullptr);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getAfterBody());
+  Value next = body(loop.getAfterBody()->getArgument(0));
+  scf::YieldOp::create(builder, loc, next);
+}
+
 void KernelEmitter::eachVector(int64_t extent, int64_t width, function_ref<void(Value, int64_t)> body) {
   int64_t whole = extent / width * width;
   if (whole)

@@ -53,6 +53,8 @@ public:
   void loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body);
   Values loop(Value low, Value high, int64_t step, mlir::ValueRange initial,
               llvm::function_ref<Values(Value, mlir::ValueRange)> body);
+  /// for (i = low; i < high; i = body(i))
+  void loopWhileBelow(Value low, Value high, llvm::function_ref<Value(Value)> body);
   /// Every vector of `extent` elements, `width` at a time, then smaller ones: body(offset, width).
   void eachVector(int64_t extent, int64_t width, llvm::function_ref<void(Value, int64_t)> body);
   void ifThen(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);

@@ -90,31 +90,20 @@ public:
   }
 
 private:
-  // while (row < high) row += rows handled at once
+  // Several rows of one sequence at a time where there are as many.
   void emitTask(Value head, Value low, Value high) {
-    Type index = e.builder.getIndexType();
-    auto loop = scf::WhileOp::create(
-        e.builder, e.loc, TypeRange{index}, ValueRange{low},
-        [&](OpBuilder &inner, Location loc, ValueRange row) {
-          Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, row[0], high);
-          scf::ConditionOp::create(inner, loc, more, row);
-        },
-        nullptr);
-    OpBuilder::InsertionGuard guard(e.builder);
-    Block *body = loop.getAfterBody();
-    e.builder.setInsertionPointToEnd(body);
-    Value row = body->getArgument(0);
-    Value sequence = e.loadIndex(sequences, {row});
-    if (plan.tileRows == 1) {
-      emitRows(head, row, sequence, 1);
-      scf::YieldOp::create(e.builder, e.loc, e.add(row, 1));
-      return;
-    }
-    Value stop = e.min(high, e.loadIndex(starts, {e.add(sequence, 1)}));
-    Value full = e.atLeast(e.sub(stop, row), e.index(plan.tileRows));
-    e.ifThen(
-        full, [&] { emitRows(head, row, sequence, plan.tileRows); }, [&] { emitRows(head, row, sequence, 1); });
-    scf::YieldOp::create(e.builder, e.loc, e.add(row, e.select(full, e.index(plan.tileRows), e.index(1))));
+    e.loopWhileBelow(low, high, [&](Value row) {
+      Value sequence = e.loadIndex(sequences, {row});
+      if (plan.tileRows == 1) {
+        emitRows(head, row, sequence, 1);
+        return e.add(row, 1);
+      }
+      Value stop = e.min(high, e.loadIndex(starts, {e.add(sequence, 1)}));
+      Value full = e.atLeast(e.sub(stop, row), e.index(plan.tileRows));
+      e.ifThen(
+          full, [&] { emitRows(head, row, sequence, plan.tileRows); }, [&] { emitRows(head, row, sequence, 1); });
+      return e.add(row, e.select(full, e.index(plan.tileRows), e.index(1)));
+    });
   }
 
   // Which keys a row sees: an interval.

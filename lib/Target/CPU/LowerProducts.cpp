@@ -87,27 +87,17 @@ public:
   }
 
 private:
-  // while (row < high) row += rows of the block
   void emitBlocks(Value low, Value high) {
-    Type index = e.builder.getIndexType();
-    auto loop = scf::WhileOp::create(
-        e.builder, e.loc, TypeRange{index}, ValueRange{low},
-        [&](OpBuilder &inner, Location loc, ValueRange row) {
-          Value more = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, row[0], high);
-          scf::ConditionOp::create(inner, loc, more, row);
-        },
-        nullptr);
-    OpBuilder::InsertionGuard guard(e.builder);
-    e.builder.setInsertionPointToEnd(loop.getAfterBody());
-    Value row = loop.getAfterBody()->getArgument(0);
-    Value count = rowsOfBlock(e.sub(high, row));
-    // Two blocks share the lines of the next piece; later ones repeat the second share, and a single one its own lines.
-    Value share = e.select(arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, row, low), e.index(0), e.index(shape.depth / 2));
-    Value next = e.add(to, share);
-    ahead = e.add(e.mul(panel, shape.k), e.select(single, from, next));
-    place = e.sub(row, low);
-    emitSwitch(row, count, shape.maxRows);
-    scf::YieldOp::create(e.builder, e.loc, e.add(row, count));
+    e.loopWhileBelow(low, high, [&](Value row) {
+      Value count = rowsOfBlock(e.sub(high, row));
+      // Two blocks share the lines of the next piece; later ones repeat the second share, and a single one its own lines.
+      Value share = e.select(arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, row, low), e.index(0), e.index(shape.depth / 2));
+      Value next = e.add(to, share);
+      ahead = e.add(e.mul(panel, shape.k), e.select(single, from, next));
+      place = e.sub(row, low);
+      emitSwitch(row, count, shape.maxRows);
+      return e.add(row, count);
+    });
   }
 
   // Blocks as even as can be at the end: 8 rows are 4 and 4, not 6 and 2.
