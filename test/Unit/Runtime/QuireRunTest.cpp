@@ -352,6 +352,7 @@ TEST_F(QuireRun, InterruptKeepsFinishedResults) {
   }
 }
 
+// Builds without sanitizers check the bound; sanitizers shadow memory, which would count as the run's.
 TEST_F(QuireRun, MemoryStaysWithinBudget) {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
