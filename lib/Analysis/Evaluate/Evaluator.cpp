@@ -290,13 +290,11 @@ std::optional<DenseElementsAttr> attributeOf(const Tensor &tensor, MLIRContext *
 }
 
 namespace {
-/// Folding looks at single operations: there is neither a region nor a file.
+/// Folding looks at single operations: there is neither a region nor a file. Its errors end in foldConstant().
 class NoContext final : public EvaluateContext {
 public:
-  llvm::Error runRegion(Region &, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &) override {
-    return fail("not implemented: subgraphs");
-  }
-  Result weight(FlatSymbolRefAttr) override { return fail("not implemented: weights"); }
+  llvm::Error runRegion(Region &, ArrayRef<Tensor>, SmallVectorImpl<Tensor> &) override { return fail("a subgraph is not folded"); }
+  Result weight(FlatSymbolRefAttr) override { return fail("a weight is not folded"); }
 };
 } // namespace
 

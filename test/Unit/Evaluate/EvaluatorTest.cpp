@@ -154,56 +154,6 @@ TEST_F(Interpreter, RefusesUnknownOperators) {
             "node (onnx.custom Fancy): not implemented: evaluation of this operator");
 }
 
-// Forms of operators that have no kernel say so.
-TEST_F(Interpreter, RefusesFormsByName) {
-  struct Form {
-    const char *operation; // on %x: tensor<1x2x4xf32>, %i: tensor<1x2xi64>, %n: none
-    const char *reason;
-  };
-  const Form forms[] = {
-      {"onnx.ms.RotaryEmbedding %x, %i, %t, %t {scale = 2.0 : f32} : (tensor<1x2x4xf32>, tensor<1x2xi64>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<1x2x4xf32>",
-       "a scale other than 1"},
-      {"onnx.ms.RotaryEmbedding %x, %i, %t, %t {is_packed_batching = 1 : i64} : (tensor<1x2x4xf32>, tensor<1x2xi64>, tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<1x2x4xf32>",
-       "is_packed_batching"},
-      {"onnx.BatchNormalization %x, %v, %v, %v, %v {training_mode = 1 : i64} : (tensor<1x2x4xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> "
-       "(tensor<1x2x4xf32>, none, none)",
-       "BatchNormalization in training mode"},
-      {"onnx.Dropout %x, %half, %true : (tensor<1x2x4xf32>, tensor<f32>, tensor<i1>) -> (tensor<1x2x4xf32>, none)", "Dropout in training mode"},
-      {"onnx.ms.GroupQueryAttention %x, %x, %x, %n, %n, %l, %one, %n, %n, %n, %n, %n, %n, %n, %n, %n, %n {num_heads = 1 : i64, kv_num_heads = 1 : i64, k_quant_type = \"PER_TENSOR\"} : "
-       "(tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, none, none, tensor<1xi32>, tensor<i32>, none, none, none, none, none, none, none, none, none, none) -> "
-       "(tensor<1x2x4xf32>, none, none, none)",
-       "a quantised cache"},
-      {"onnx.ms.GroupQueryAttention %x, %x, %x, %n, %n, %l, %one, %n, %n, %n, %n, %n, %n, %n, %n, %n, %n {num_heads = 1 : i64, kv_num_heads = 1 : i64, sliding_window_cache = 1 : i64} : "
-       "(tensor<1x2x4xf32>, tensor<1x2x4xf32>, tensor<1x2x4xf32>, none, none, tensor<1xi32>, tensor<i32>, none, none, none, none, none, none, none, none, none, none) -> "
-       "(tensor<1x2x4xf32>, none, none, none)",
-       "sliding_window_cache"},
-  };
-  for (const Form &form : forms) {
-    std::string text = R"(
-      func.func @main(%x: tensor<1x2x4xf32>) -> tensor<1x2x4xf32> {
-        %n = onnx.none : none
-        %i = onnx.constant dense<0> : tensor<1x2xi64>
-        %t = onnx.constant dense<1.0> : tensor<4x2xf32>
-        %v = onnx.constant dense<1.0> : tensor<2xf32>
-        %half = onnx.constant dense<0.5> : tensor<f32>
-        %true = onnx.constant dense<true> : tensor<i1>
-        %l = onnx.constant dense<1> : tensor<1xi32>
-        %one = onnx.constant dense<2> : tensor<i32>
-        %y)";
-    std::string types = form.operation;
-    size_t list = types.find("-> (");
-    auto count = list == std::string::npos ? 1 : 1 + std::count(types.begin() + static_cast<long>(list), types.end(), ',');
-    text += (count > 1 ? ":" + std::to_string(count) : "") + " = " + types + "\n return %y" + (count > 1 ? "#0" : "") + " : tensor<1x2x4xf32>\n}";
-    auto module = parse(text);
-    ASSERT_TRUE(module) << text;
-    Evaluator model(*module, ".");
-    auto results = model.run({tensor({1, 2, 4}, std::vector<float>(8, 1.0f))});
-    ASSERT_FALSE(static_cast<bool>(results)) << form.reason;
-    std::string error = llvm::toString(results.takeError());
-    EXPECT_NE(error.find(std::string("not implemented: ") + form.reason), std::string::npos) << error;
-  }
-}
-
 TEST_F(Interpreter, FoldsConstantsUpToALimit) {
   auto module = parse(R"(
     func.func @main() -> (tensor<3xi64>, tensor<4xi1>) {
