@@ -17,6 +17,8 @@ EXPECTED = {
     "bad-listed-twice": "output 'y' is listed twice",
     "bad-untyped-input": "input 'x': it has no type",
     "bad-map-input": "input 'x': not implemented: values of type map",
+    "bad-sparse-input": "input 'x': not implemented: values of type sparse tensor",
+    "bad-opaque-input": "input 'x': not implemented: values of type opaque",
     "bad-negative-extent": "input 'x': expected non-negative extents, but got -7",
     "bad-element-type": "input 'x': expected a known element type, but got 99",
     "bad-cast": "node 'n' (Cast): attribute 'to': expected a known element type, but got 77",

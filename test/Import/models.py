@@ -400,6 +400,18 @@ def bad_map_input():
 
 
 @model_maker
+def bad_sparse_input():
+    return wrap([h.make_node("Relu", ["x"], ["y"])], [h.make_sparse_tensor_value_info("x", T.FLOAT, [2, 2])], [value("y")])
+
+
+@model_maker
+def bad_opaque_input():
+    opaque = onnx.TypeProto()
+    opaque.opaque_type.name = "image"
+    return wrap([h.make_node("Relu", ["x"], ["y"])], [h.make_value_info("x", opaque)], [value("y")])
+
+
+@model_maker
 def bad_negative_extent():
     return wrap([h.make_node("Relu", ["x"], ["y"])], [value("x", [2, -7])], [value("y")])
 

@@ -135,3 +135,13 @@ func.func @second(%ids: tensor<1x?xi64>, %batch: !kv.batch) -> tensor<1x?x10xf32
   %x = "test.make"(%ids) : (tensor<1x?xi64>) -> tensor<1x?x10xf32>
   return %x : tensor<1x?x10xf32>
 }
+
+// -----
+
+// expected-error @below {{not implemented: convert a step of several blocks}}
+func.func @step(%ids: tensor<1x?xi64>, %batch: !kv.batch) -> tensor<1x?x10xf32> {
+  cf.br ^next
+^next:
+  %x = "test.make"(%ids) : (tensor<1x?xi64>) -> tensor<1x?x10xf32>
+  return %x : tensor<1x?x10xf32>
+}

@@ -40,3 +40,35 @@ func.func @packed(%q: tensor<1x?x2x3x8xf32>) -> tensor<1x?x16xf32> {
       : (tensor<1x?x2x3x8xf32>, none, none, none, none, none, none, none, none, none) -> (tensor<1x?x16xf32>, none, none, none)
   return %y#0 : tensor<1x?x16xf32>
 }
+
+// -----
+
+// expected-error @+1 {{not implemented: fused query norms, packed sequences, window caches and score outputs}}
+func.func @query_norms(%qkv: tensor<?x?x64xf32>, %pk: tensor<?x2x?x8xf32>, %pv: tensor<?x2x?x8xf32>, %lens: tensor<?xi32>, %total: tensor<i32>, %w: tensor<8xf32>) -> tensor<?x?x32xf32> {
+  %n = onnx.none : none
+  %y:4 = onnx.ms.GroupQueryAttention %qkv, %n, %n, %pk, %pv, %lens, %total, %n, %n, %n, %n, %n, %n, %n, %w, %w, %n {num_heads = 4 : i64, kv_num_heads = 2 : i64}
+      : (tensor<?x?x64xf32>, none, none, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, tensor<?xi32>, tensor<i32>, none, none, none, none, none, none, none, tensor<8xf32>, tensor<8xf32>, none)
+      -> (tensor<?x?x32xf32>, tensor<?x2x?x8xf32>, tensor<?x2x?x8xf32>, none)
+  return %y#0 : tensor<?x?x32xf32>
+}
+
+// -----
+
+// expected-error @+1 {{not implemented: shared buffers, beam search and score outputs}}
+func.func @shared_buffer(%x: tensor<1x?x16xf32>, %p: tensor<1x2x?x8xf32>, %l: tensor<1xi32>) -> tensor<1x?x16xf32> {
+  %n = onnx.none : none
+  %y:4 = onnx.ms.MultiHeadAttention %x, %x, %x, %n, %n, %n, %p, %p, %l, %n {num_heads = 2 : i64}
+      : (tensor<1x?x16xf32>, tensor<1x?x16xf32>, tensor<1x?x16xf32>, none, none, none, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, tensor<1xi32>, none)
+      -> (tensor<1x?x16xf32>, tensor<1x2x?x8xf32>, tensor<1x2x?x8xf32>, none)
+  return %y#0 : tensor<1x?x16xf32>
+}
+
+// -----
+
+// expected-error @+1 {{not implemented: a key padding mask that is no [batch, keys]}}
+func.func @mask_of_lengths(%x: tensor<1x?x16xf32>, %l: tensor<1xi32>) -> tensor<1x?x16xf32> {
+  %n = onnx.none : none
+  %y:4 = onnx.ms.MultiHeadAttention %x, %x, %x, %n, %l, %n, %n, %n, %n, %n {num_heads = 2 : i64}
+      : (tensor<1x?x16xf32>, tensor<1x?x16xf32>, tensor<1x?x16xf32>, none, tensor<1xi32>, none, none, none, none, none) -> (tensor<1x?x16xf32>, none, none, none)
+  return %y#0 : tensor<1x?x16xf32>
+}

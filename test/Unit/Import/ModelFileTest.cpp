@@ -122,5 +122,17 @@ TEST(ModelFile, RefusesMessagesThatAreNoModel) {
   model.set_ir_version(10);
   Parsed noGraph(model.SerializeAsString());
   EXPECT_FALSE(noGraph.file);
-  EXPECT_NE(noGraph.importer.messages().find("it has no graph"), std::string::npos);
+  EXPECT_NE(noGraph.importer.messages().find("not an ONNX model: it has no graph"), std::string::npos);
+  ::onnx::ModelProto undated = quire::test::reluChain(1);
+  undated.clear_ir_version();
+  Parsed noVersion(undated.SerializeAsString());
+  EXPECT_FALSE(noVersion.file);
+  EXPECT_NE(noVersion.importer.messages().find("not an ONNX model: it has no ir_version"), std::string::npos);
+}
+
+// The walk copies messages without tensors as they are; what is damaged inside of one is for Protobuf to find.
+TEST(ModelFile, RefusesDamageThatTheWalkLeavesToProtobuf) {
+  Parsed parsed(quire::test::reluChain(1).SerializeAsString() + std::string("\x42\x01\xff", 3));
+  EXPECT_FALSE(parsed.file);
+  EXPECT_NE(parsed.importer.messages().find("not an ONNX model, or damaged: Protobuf cannot parse it"), std::string::npos) << parsed.importer.messages();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Constants from raw bytes, of every element type.
 
+#include "test/Unit/Import/TestModel.h"
+
 #include "lib/Import/ElementTypes.h"
 #include "lib/Import/TensorData.h"
 
@@ -94,4 +96,32 @@ TEST_F(TensorDataTest, MergeAndJoinOfTypes) {
   EXPECT_EQ(mergeTypes(tensor({4}, f32), tensor({5}, f32)), tensor({4}, f32));
   EXPECT_EQ(joinTypes(tensor({2, 3}, f32), tensor({2, 4}, f32)), tensor({2, any}, f32));
   EXPECT_EQ(joinTypes(tensor({2, 3}, f32), tensor({2}, f32)), unrankedTensor(f32));
+}
+
+// The walk leaves a record in the place of raw data; bytes that are no record were never seen by it.
+TEST_F(TensorDataTest, RawDataWithoutARecordIsRefused) {
+  quire::test::Importer importer;
+  auto error = [&] { return emitError(UnknownLoc::get(&importer.context)); };
+  std::string bytes = quire::test::reluChain(1).SerializeAsString();
+  auto file = ModelFile::parse(bytes, "test.onnx", error);
+  ASSERT_TRUE(succeeded(file));
+  ::onnx::TensorProto tensor;
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
+  tensor.add_dims(1);
+  tensor.set_raw_data("four");
+  EXPECT_TRUE(failed(TensorReader(**file, &importer.context, 1024).read(tensor, error)));
+  EXPECT_EQ(importer.messages(), "damaged data\n");
+}
+
+TEST_F(TensorDataTest, LargeTensorsAreNoAttributes) {
+  ::onnx::ModelProto model = quire::test::reluChain(1);
+  ::onnx::AttributeProto &attribute = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  attribute.set_name("values");
+  attribute.set_type(::onnx::AttributeProto::TENSOR);
+  attribute.mutable_t()->set_data_type(::onnx::TensorProto::UINT8);
+  attribute.mutable_t()->add_dims((4 << 20) + 1);
+  attribute.mutable_t()->set_raw_data(std::string((4 << 20) + 1, 'q'));
+  quire::test::Importer importer;
+  EXPECT_FALSE(importer.import(model));
+  EXPECT_NE(importer.messages().find("attribute 'values': not implemented: an attribute of 4194305 bytes"), std::string::npos) << importer.messages();
 }
