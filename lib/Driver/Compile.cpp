@@ -152,8 +152,9 @@ ExitCode Compilation::refuse() {
 }
 
 ExitCode Compilation::defect() {
-  if (llvm::StringRef(messages.firstError()).contains("cannot write") || llvm::StringRef(messages.firstError()).contains("cannot read"))
-    return ExitCode::BadInput;
+  for (const char *missing : {"cannot write", "cannot read", "cannot create a temporary file", "cannot find"})
+    if (llvm::StringRef(messages.firstError()).contains(missing))
+      return ExitCode::BadInput;
   llvm::errs() << "quirec: this is a defect of the compiler; --mlir-pass-pipeline-crash-reproducer=FILE writes what is needed to look into it\n";
   return ExitCode::Defect;
 }

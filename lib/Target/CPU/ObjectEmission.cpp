@@ -120,16 +120,15 @@ static void optimise(llvm::Module &code, llvm::TargetMachine &machine) {
 }
 
 // Optimises `code` and appends its object or assembly to `output`.
-static LogicalResult generate(llvm::Module &code, llvm::TargetMachine &machine, llvm::CodeGenFileType kind,
-                              llvm::raw_pwrite_stream &output, Location loc) {
+static void generate(llvm::Module &code, llvm::TargetMachine &machine, llvm::CodeGenFileType kind, llvm::raw_pwrite_stream &output) {
   code.setTargetTriple(machine.getTargetTriple());
   code.setDataLayout(machine.createDataLayout());
   optimise(code, machine);
   llvm::legacy::PassManager passes;
+  // createMachine() has registered the printer of the native target, the only one that it gives.
   if (machine.addPassesToEmitFile(passes, output, nullptr, kind))
-    return emitError(loc) << "the code generator writes no such file";
+    llvm::reportFatalInternalError("a native target writes neither assembly nor objects");
   passes.run(code);
-  return success();
 }
 
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::LLVMContext &context) {
@@ -157,12 +156,19 @@ static LogicalResult writeFile(StringRef path, StringRef bytes, Location loc) {
   return success();
 }
 
-static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool verbose, Location loc) {
-  llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName("ld.lld", {QUIRE_LLVM_TOOLS_DIR});
+FailureOr<std::string> quire::cpu::findLinker(StringRef folder, Location loc) {
+  llvm::ErrorOr<std::string> linker = llvm::sys::findProgramByName("ld.lld", {folder});
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld");
   if (!linker)
-    return emitError(loc) << "ld.lld not found";
+    return emitError(loc) << "cannot find ld.lld in " << folder << " or in PATH";
+  return *linker;
+}
+
+static LogicalResult link(ArrayRef<StringRef> objects, StringRef soPath, bool verbose, Location loc) {
+  FailureOr<std::string> linker = findLinker(QUIRE_LLVM_TOOLS_DIR, loc);
+  if (failed(linker))
+    return failure();
   SmallVector<StringRef> command = {*linker, "-shared",     "-Bsymbolic", "--gc-sections",
                                     "-z",    "noexecstack", "-o",         soPath};
   command.append(objects.begin(), objects.end());
@@ -213,8 +219,7 @@ LogicalResult quire::cpu::emitAssembly(ModuleOp module, const CpuTarget &target,
     return failure();
   SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
-  if (failed(generate(*code, *machine, llvm::CodeGenFileType::AssemblyFile, stream, module.getLoc())))
-    return failure();
+  generate(*code, *machine, llvm::CodeGenFileType::AssemblyFile, stream);
   output << text;
   return success();
 }
@@ -238,8 +243,7 @@ LogicalResult quire::cpu::emitSharedObject(ModuleOp module, const CpuTarget &tar
   for (llvm::Module *part : {code.get(), memory.get()}) {
     SmallString<0> bytes;
     llvm::raw_svector_ostream stream(bytes);
-    if (failed(generate(*part, *machine, llvm::CodeGenFileType::ObjectFile, stream, loc)))
-      return failure();
+    generate(*part, *machine, llvm::CodeGenFileType::ObjectFile, stream);
     SmallString<128> path;
     if (std::error_code error = llvm::sys::fs::createTemporaryFile("quire-model", "o", path))
       return emitError(loc) << "cannot create a temporary file: " << error.message();

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
+#include <string>
 
 namespace quire::cpu {
 
@@ -17,6 +18,9 @@ llvm::LogicalResult emitSharedObject(mlir::ModuleOp module, const CpuTarget &tar
 
 /// The same code as assembly text, for inspection.
 llvm::LogicalResult emitAssembly(mlir::ModuleOp module, const CpuTarget &target, llvm::raw_ostream &output);
+
+/// The path of ld.lld, from `folder` or else from PATH.
+llvm::FailureOr<std::string> findLinker(llvm::StringRef folder, mlir::Location loc);
 
 } // namespace quire::cpu
 

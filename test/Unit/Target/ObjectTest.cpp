@@ -3,13 +3,18 @@
 #include "dialects/KVRT/KVRT.h"
 #include "test/Unit/Target/CompiledModel.h"
 
+#include "lib/Target/CPU/ObjectEmission.h"
+
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <gtest/gtest.h>
+#include <optional>
 #include <set>
 
 using namespace quire;
@@ -125,7 +130,8 @@ TEST(Object, RefusesOtherNeeds) {
       return
     }
   )";
-  EXPECT_NE(emissionError(text, cpu::CpuTarget::named("x86-64")).find("not implemented: __"), std::string::npos);
+  std::string error = emissionError(text, cpu::CpuTarget::named("x86-64"));
+  EXPECT_TRUE(llvm::StringRef(error).starts_with("not implemented: __") && llvm::StringRef(error).ends_with(", which the code needs on this processor")) << error;
   EXPECT_EQ(emissionError(text, cpu::CpuTarget::named("haswell")), "");
 }
 
@@ -135,6 +141,52 @@ TEST(Object, SaysWhatWentWrong) {
             std::string::npos);
   target.triple = "nosuch-cpu";
   EXPECT_NE(emissionError(everyCall, target).find("no code generator for nosuch-cpu"), std::string::npos);
+}
+
+/// Sets a variable of the environment until the end of a test.
+class Setting {
+public:
+  Setting(const char *name, const char *value) : name(name) {
+    if (const char *old = getenv(name))
+      before = old;
+    setenv(name, value, 1);
+  }
+  ~Setting() { before ? setenv(name, before->c_str(), 1) : unsetenv(name); }
+
+private:
+  const char *name;
+  std::optional<std::string> before;
+};
+
+TEST(Object, SaysWhatTheMachineLacks) {
+  {
+    Setting folder("TMPDIR", "/dev/null/no-folder");
+    std::string error = emissionError(everyCall, cpu::CpuTarget::host(), "model.so");
+    EXPECT_TRUE(llvm::StringRef(error).starts_with("cannot create a temporary file: ")) << error;
+  }
+  Setting path("PATH", "/dev/null");
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::string error;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    error += diagnostic.str();
+    return mlir::success();
+  });
+  EXPECT_TRUE(failed(cpu::findLinker("/no-tools", mlir::UnknownLoc::get(&context))));
+  EXPECT_EQ(error, "cannot find ld.lld in /no-tools or in PATH");
+}
+
+TEST(Object, NeedsTheDialectOfLLVM) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<kvrt::KVRTDialect>();
+  std::string error;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    error += diagnostic.str() + "\n";
+    return mlir::success();
+  });
+  auto module = mlir::parseSourceString<mlir::ModuleOp>("kvrt.raw @r {source = @r, offset = 0} : tensor<1xf32>", &context);
+  ASSERT_TRUE(module);
+  EXPECT_TRUE(failed(cpu::emitSharedObject(*module, cpu::CpuTarget::host(), "model.so", /*verbose=*/false)));
+  EXPECT_NE(error.find("translation to LLVM IR failed"), std::string::npos) << error;
 }
 
 // Every entry of the table is one operation, and every operation that calls is one entry.

@@ -104,7 +104,7 @@ TEST(Weights, ConvertsAndPlaces) {
 
 TEST(Weights, RefusesWhatDoesNotFit) {
   auto error = [](const std::string &text) { return Written(text).error; };
-  EXPECT_NE(error(initializer + "kvrt.raw @r {source = @w} : tensor<12xf32>").find("run assign-weight-offsets first"),
+  EXPECT_NE(error(initializer + "kvrt.raw @r {source = @w} : tensor<12xf32>").find("expected an offset: run assign-weight-offsets first"),
             std::string::npos);
   EXPECT_NE(error(initializer + "kvrt.raw @r {source = @w, offset = 0} : tensor<13xf32>")
                 .find("expected an initializer of 52 bytes, but got 48"),
