@@ -29,6 +29,18 @@ static int importOnnx(StringRef path, DialectRegistry &registry, bool debugInfo)
   return 0;
 }
 
+// The first words of --help; MlirOptMain adds the dialects.
+static constexpr const char *overview = R"(Quire's passes on MLIR text: reads a module, runs the passes that are named in their order, and prints what became of it
+
+  quire-opt --import-onnx=model.onnx > import.mlir                      the graph of a model, in the dialect onnx
+  quire-opt --quire-pipeline='compile-to=paged' import.mlir             the passes between two phases, as quirec runs them;
+                                                                        phases: import, semantic, paged, resource, buffer, target
+  quire-opt --quire-pipeline='compile-from=paged compile-to=buffer' paged.mlir
+  quire-opt --raise-attention --paginate='block-tokens=32' import.mlir  single passes: docs/Passes.md
+
+quirec compiles a whole model; this tool is for looking at a pass, and for tests.
+)";
+
 int main(int argc, char **argv) {
   DialectRegistry registry;
   quire::registerAllDialects(registry);
@@ -48,5 +60,5 @@ int main(int argc, char **argv) {
   }
   if (!path.empty())
     return importOnnx(path, registry, debugInfo);
-  return asMainReturnCode(MlirOptMain(argc, argv, "Quire optimizer\n", registry));
+  return asMainReturnCode(MlirOptMain(argc, argv, overview, registry));
 }
