@@ -61,6 +61,10 @@ llvm::json::Object toJson(const Report &report) {
   return object;
 }
 
+/// What was not found in a refused layer is 0 or empty.
+static std::string known(int64_t number) { return number == 0 ? "?" : std::to_string(number); }
+static std::string known(const std::string &text) { return text.empty() ? "?" : text; }
+
 void printTable(const Report &report, llvm::raw_ostream &os) {
   os << report.model << ": " << (report.paged() ? "paged" : "refused") << "\n";
   if (!report.raise.layers.empty())
@@ -74,9 +78,9 @@ void printTable(const Report &report, llvm::raw_ostream &os) {
     mask += layer.alibi ? " alibi" : "";
     mask += layer.softcap != 0 ? " softcap" : "";
     mask += layer.sinks ? " sinks" : "";
-    std::string heads = std::to_string(layer.heads) + " on " + std::to_string(layer.kvHeads);
-    std::string features = layer.keyDim == layer.valueDim ? std::to_string(layer.keyDim) : std::to_string(layer.keyDim) + "/" + std::to_string(layer.valueDim);
-    os << llvm::formatv("{0,5}  {1,-10} {2,-14} {3,11} {4,9}  {5}\n", index, layer.idiom, mask, heads, features, layer.node);
+    std::string heads = known(layer.heads) + " on " + known(layer.kvHeads);
+    std::string features = known(layer.keyDim) + (layer.keyDim == layer.valueDim ? "" : "/" + known(layer.valueDim));
+    os << llvm::formatv("{0,5}  {1,-10} {2,-14} {3,11} {4,9}  {5}\n", index, known(layer.idiom), known(mask), heads, features, layer.node);
     if (!layer.reason.empty())
       os << "       " << layer.reason << "\n";
   }
@@ -87,7 +91,7 @@ void printTable(const Report &report, llvm::raw_ostream &os) {
   for (const std::string &text : report.raise.assumptions)
     os << "assumed: " << text << "\n";
   if (!report.paged()) {
-    auto isOfLayer = [&](const std::string &text) { return llvm::any_of(report.raise.layers, [&](const LayerReport &layer) { return layer.reason == text; }); };
+    auto isOfLayer = [&](const std::string &text) { return llvm::any_of(report.raise.layers, [&](const LayerReport &layer) { return text == layer.reason || text == "node '" + layer.node + "': " + layer.reason; }); };
     for (const std::string &text : report.raise.reasons)
       if (!isOfLayer(text))
         os << "refused: " << text << "\n";

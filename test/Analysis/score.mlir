@@ -20,22 +20,22 @@
 // A bias that is taken off promotes the hidden keys.
 // RUN: sed 's/onnx.Add %weighted, %bias/onnx.Sub %weighted, %bias/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=PROMOTED
 // PROMOTED: @main: refused
-// PROMOTED: reason attention: a visible score is
+// PROMOTED: reason node 'attention': a visible score is
 //
 // A constant per case is no constant per row: visible keys with another one than the rest are biased.
 // RUN: sed 's/dense<0xFF800000> : tensor<f32>/dense<3.0> : tensor<f32>/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=CASES
 // CASES: @main: raised for one token
-// CASES: flag right for calls of one token only: attention: every key of the call is visible
+// CASES: flag right for calls of one token only: node 'attention': every key of the call is visible
 //
 // A query that depends on the length of the call.
 // RUN: sed 's/onnx.Mul %qt, %one :/onnx.Mul %qt, %length :/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=LENGTH
 // LENGTH: @main: refused
-// LENGTH: reason attention: the query depends on the call length, not only on the position
+// LENGTH: reason node 'attention': the query depends on the call length, not only on the position
 //
 // Stored rows that differ from the attended ones.
 // RUN: sed 's/onnx.Concat %%past_k, %kt {/onnx.Concat %%past_k, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=STORED
 // STORED: @main: refused
-// STORED: reason attention: key operand: the row attended differs from the row stored
+// STORED: reason node 'attention': key operand: the row attended differs from the row stored
 //
 // Cached rows that change.
 // RUN: sed 's/%%past_v, %vt {/%decayed, %vt {/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=DECAYED
@@ -45,10 +45,10 @@
 // The mask is off by one, or forgets the past.
 // RUN: sed 's/onnx.LessOrEqual %cols, %rows/onnx.Less %cols, %rows/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=STRICT
 // STRICT: @main: refused
-// STRICT: reason attention: mask has no known kind
+// STRICT: reason node 'attention': mask has no known kind
 // RUN: sed 's/onnx.Range %%P0, %%T0/onnx.Range %i0, %L0/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=TOPLEFT
 // TOPLEFT: @main: refused
-// TOPLEFT: reason attention: mask depends on the lengths of the call
+// TOPLEFT: reason node 'attention': mask depends on the lengths of the call
 //
 // A sum over all tokens reaches the output; a factor on the values.
 // RUN: sed 's/onnx.MatMul %o3, %wo/onnx.MatMul %osum, %wo/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=OUTPUT

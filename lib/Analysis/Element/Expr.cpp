@@ -476,10 +476,6 @@ Expr ExprContext::row(StringRef name, ArrayRef<Expr> idx) {
   return makeArgs(ExprKind::Row, idx, name);
 }
 
-Expr ExprContext::carried(StringRef name, ArrayRef<Expr> idx) {
-  return makeArgs(ExprKind::Carried, idx, name);
-}
-
 Expr ExprContext::nonZero(StringRef name, unsigned axis, Expr n, Expr extent) {
   return makeArgs(ExprKind::NonZero, {n, extent}, name, ElementType::Int,
                   axis);
@@ -516,9 +512,6 @@ Leaves ExprContext::leavesOf(Expr root) const {
     case ExprKind::Prob:
     case ExprKind::Row:
       out.probs.push_back(x);
-      break;
-    case ExprKind::Carried:
-      out.carried.push_back(x);
       break;
     case ExprKind::Bad:
       if (!out.bad)

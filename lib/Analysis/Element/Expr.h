@@ -49,7 +49,6 @@ enum class ExprKind : uint8_t {
   Dot,     // sum over the bound variable args[0] of args[1] * args[2]
   Prob,    // softmax `name` over a score row, at args
   Row,     // constant of a score row: reduction `name` at args
-  Carried, // element of an updated recurrent state `name` at args
   NonZero, // coordinate `payload` of the args[0]-th nonzero; args[1] extent
   Bad,     // not provable; name is the reason
 };
@@ -174,7 +173,7 @@ struct ConstantTable {
 /// What an expression is made of, without looking below its leaves.
 struct Leaves {
   llvm::SmallVector<std::pair<Expr, Expr>> tokens; // (token, batch), distinct
-  llvm::SmallVector<Expr> past, dots, probs, carried;
+  llvm::SmallVector<Expr> past, dots, probs;
   Expr bad = nullptr;
   bool readsScores() const { return !dots.empty() || !probs.empty(); }
 };
@@ -244,7 +243,6 @@ public:
   Expr dot(llvm::StringRef name, Expr bound, Expr a, Expr b);
   Expr prob(llvm::StringRef name, llvm::ArrayRef<Expr> idx);
   Expr row(llvm::StringRef name, llvm::ArrayRef<Expr> idx);
-  Expr carried(llvm::StringRef name, llvm::ArrayRef<Expr> idx);
   Expr nonZero(llvm::StringRef name, unsigned axis, Expr n, Expr extent);
   Expr bad(llvm::StringRef reason);
 

@@ -258,8 +258,6 @@ private:
       return leaf("prob", e->args);
     case ExprKind::Row:
       return leaf("row", e->args);
-    case ExprKind::Carried:
-      return leaf("carried", e->args);
     case ExprKind::NonZero:
       os << "nonzero<" << e->name << "." << e->payload << ">("
          << text(e->args[0], depth) << ")";

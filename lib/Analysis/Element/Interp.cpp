@@ -235,8 +235,7 @@ void Interp::collapse(Value v, SymbolicTensor &t) {
   if (t.element->size <= largeElement || t.type != ElementType::Float)
     return;
   Leaves l = ctx.leavesOf(t.element);
-  if (!l.past.empty() || l.readsScores() || !l.carried.empty() || l.bad ||
-      l.tokens.empty())
+  if (!l.past.empty() || l.readsScores() || l.bad || l.tokens.empty())
     return;
   t.element = leaf(v.getDefiningOp(), label(v), t.extents, {t.element}, t.type);
 }

@@ -43,7 +43,7 @@ Expr Interp::leaf(Operation *op, StringRef name, ArrayRef<Expr> extents,
                   ArrayRef<Expr> bound) {
   SmallVector<Expr> tokens, batches;
   bool scores = false;
-  Expr past = nullptr, carried = nullptr;
+  Expr past = nullptr;
   for (Expr part : parts) {
     Leaves l = ctx.leavesOf(part);
     if (l.bad)
@@ -55,13 +55,9 @@ Expr Interp::leaf(Operation *op, StringRef name, ArrayRef<Expr> extents,
     scores |= l.readsScores();
     if (!l.past.empty())
       past = l.past.front();
-    if (!l.carried.empty())
-      carried = l.carried.front();
   }
   if (past)
     return bad(op, "reads cached state '" + past->name + "' outside attention");
-  if (carried)
-    return bad(op, "reads updated state '" + carried->name + "'");
   if (scores)
     return bad(op, "reads attention scores in an unknown way");
   for (Expr c : bound) {

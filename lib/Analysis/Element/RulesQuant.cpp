@@ -22,8 +22,7 @@ LogicalResult quantRule(Operation *op, Interp &in) {
   SymbolicTensor out = *x;
   out.type = elementTypeOf(r.getType());
   Leaves lx = ctx.leavesOf(x->element), ls = ctx.leavesOf(scale->element);
-  bool plain = lx.tokens.empty() && lx.past.empty() && !lx.readsScores() &&
-               lx.carried.empty();
+  bool plain = lx.tokens.empty() && lx.past.empty() && !lx.readsScores();
   if (lx.bad || ls.bad) {
     out.element = lx.bad ? lx.bad : ls.bad;
   } else if (!ls.tokens.empty() || !ls.past.empty() || ls.readsScores()) {

@@ -250,7 +250,7 @@ perHead(ExprContext &ctx, Expr e, const ScoreRow &row) {
 
 static bool isFreeOfData(ExprContext &ctx, Expr e) {
   Leaves l = ctx.leavesOf(e);
-  return l.tokens.empty() && l.past.empty() && l.carried.empty() &&
+  return l.tokens.empty() && l.past.empty() &&
          !l.readsScores() && !l.bad;
 }
 

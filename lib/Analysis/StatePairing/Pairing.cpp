@@ -97,7 +97,7 @@ void Pairing::pairOutputs() {
       continue;
     }
     Leaves l = ctx.leavesOf(t->element);
-    if (!l.past.empty() || !l.carried.empty())
+    if (!l.past.empty())
       pairPresent(i, v, *t, l);
   }
 }
@@ -106,62 +106,73 @@ void Pairing::pairPresent(unsigned output, Value v, const SymbolicTensor &t,
                           const Leaves &l) {
   std::string name = "output '" + in.outputName(output) + "'";
   StringRef stateName;
-  for (ArrayRef<Expr> list : {ArrayRef(l.past), ArrayRef(l.carried)})
-    for (Expr x : list) {
-      if (!stateName.empty() && stateName != x->name)
-        return reason(name + " mixes states '" + stateName + "' and '" +
-                      x->name + "'");
-      stateName = x->name;
+  for (Expr x : l.past) {
+    if (!stateName.empty() && stateName != x->name) {
+      std::string why = (name + " mixes states '" + stateName + "' and '" +
+                         x->name + "'")
+                            .str();
+      unpaired[stateName] = unpaired[x->name] = why;
+      return reason(why);
     }
+    stateName = x->name;
+  }
   unsigned index = 0;
   while (index < model.states.size() && model.states[index].name != stateName)
     ++index;
   if (index == model.states.size())
     return reason(name + " reads an unknown state '" + stateName + "'");
-  State &state = model.states[index];
-  if (state.outputIndex >= 0)
+  if (model.states[index].outputIndex >= 0)
     return reason("state '" + stateName + "' is returned twice");
-  const StateInput &input = in.states[index];
+  StateKind kind = StateKind::Unused;
+  if (std::string why = presentKind(index, name, t, kind); !why.empty()) {
+    unpaired[stateName] = why;
+    return reason(why);
+  }
+  State &state = model.states[index];
   ModelOutput &out = model.outputs[output];
-  auto accept = [&](StateKind kind) {
-    state.kind = kind;
-    state.outputIndex = int(output);
-    out.kind = OutputKind::Present;
-    out.state = int(index);
-    presents[index] = PresentRows{index, output, &t};
-  };
-  if (!l.carried.empty())
-    return accept(StateKind::Carried);
+  state.kind = kind;
+  state.outputIndex = int(output);
+  out.kind = OutputKind::Present;
+  out.state = int(index);
+  presents[index] = PresentRows{index, output, &t};
+  if (kind != StateKind::Constant)
+    locateNewRows(index);
+}
+
+/// What `t` makes of a state; if that is no present of it, why.
+std::string Pairing::presentKind(unsigned index, const std::string &name,
+                                 const SymbolicTensor &t, StateKind &kind) {
+  const StateInput &input = in.states[index];
   SmallVector<Expr, 4> idx = in.generic(t.extents);
   auto isSame = [&](Expr e, ArrayRef<Expr> at) {
     return e->is(ExprKind::Past) && e->args == at;
   };
+  kind = StateKind::Constant;
   if (isSame(t.element, idx))
-    return accept(StateKind::Constant);
+    return {};
   if (input.axis < 0 || t.rank() != input.extents.size())
-    return reason(name + " of state '" + stateName +
-                  "': no append along one axis");
+    return name + " of state '" + input.name + "': no append along one axis";
   unsigned axis = unsigned(input.axis);
   Expr key = idx[axis];
   if (!key->is(ExprKind::Var))
-    return reason(name + ": a state of length 1");
+    return name + ": a state of length 1";
   SmallVector<Expr, 4> oldIndex = idx;
   oldIndex[axis] = oldRow();
   for (auto &[e, at] :
        instances(ctx, ctx.subst(t.element, key, oldRow()), oldIndex))
     if (!isSame(e, at))
-      return reason(name + ": cached rows are not kept in place: " +
-                    ctx.str(e).substr(0, 140));
+      return name + ": cached rows are not kept in place: " +
+             ctx.str(e).substr(0, 140);
   if (input.growth == Growth::Concat && t.extents[axis] != ctx.add(in.P, in.L))
-    return reason(name + ": length " + ctx.str(t.extents[axis]) +
-                  " is not past and new rows");
+    return name + ": length " + ctx.str(t.extents[axis]) +
+           " is not past and new rows";
   if (input.growth == Growth::Scatter &&
       t.extents[axis] != input.extents[axis])
-    return reason(name + ": the buffer changes its length");
+    return name + ": the buffer changes its length";
   if (std::string why = newRowsReason(t, axis); !why.empty())
-    return reason(name + ": " + why);
-  accept(input.growth == Growth::Scatter ? StateKind::Static : StateKind::Grow);
-  locateNewRows(index);
+    return name + ": " + why;
+  kind = input.growth == Growth::Scatter ? StateKind::Static : StateKind::Grow;
+  return {};
 }
 
 std::string Pairing::newRowsReason(const SymbolicTensor &present,
@@ -174,7 +185,7 @@ std::string Pairing::newRowsReason(const SymbolicTensor &present,
     Leaves l = ctx.leavesOf(e);
     if (l.bad)
       return l.bad->name.str();
-    if (!l.past.empty() || !l.carried.empty() || l.readsScores())
+    if (!l.past.empty() || l.readsScores())
       return "new rows read the cache";
     for (auto [token, batch] : l.tokens)
       if (token != kn)
@@ -331,7 +342,7 @@ void Pairing::readOutputs() {
       reason(name + ": " + l.bad->name);
       continue;
     }
-    if (!l.past.empty() || !l.carried.empty())
+    if (!l.past.empty())
       continue; // its reason stands
     if (l.readsScores()) {
       reason(name + " holds attention scores");
@@ -380,7 +391,8 @@ void Pairing::finish() {
   SmallVector<bool> read(model.states.size(), false);
   for (AttentionSite &site : model.sites) {
     if (!site.reason.empty()) {
-      reason(site.node + ": " + site.reason);
+      if (!llvm::is_contained(model.reasons, site.reason))
+        reason("node '" + site.node + "': " + site.reason);
       continue;
     }
     any |= !site.cross;
@@ -393,8 +405,6 @@ void Pairing::finish() {
       bool grows = s.kind == StateKind::Grow || s.kind == StateKind::Static;
       if (grows && !read[i])
         reason("state '" + s.name + "' grows but no attention reads it");
-      if (s.kind == StateKind::Carried)
-        reason("not implemented: recurrent state '" + s.name + "'");
     }
   for (auto &flag : in.flags)
     model.flags.push_back(flag.getKey().str());

@@ -29,12 +29,15 @@ private:
   void pairOutputs();
   void pairPresent(unsigned output, mlir::Value v, const SymbolicTensor &t,
                    const Leaves &l);
+  std::string presentKind(unsigned state, const std::string &output,
+                          const SymbolicTensor &t, StateKind &kind);
   std::string newRowsReason(const SymbolicTensor &present, unsigned axis);
   void locateNewRows(unsigned state);
   bool appends(mlir::Value rows, llvm::ArrayRef<int> axes, State &state);
   bool findAppended(mlir::Value v, llvm::SmallVector<int> axes, State &state);
 
   // Attention.
+  std::string crossReason(const State &state);
   void readSites();
   void readSite(const ValueSite &site, AttentionSite &out);
   bool readScore(const ValueSite &site, const SoftmaxSite &softmax,
@@ -76,6 +79,7 @@ private:
   ExprContext &ctx;
   RaisedModel &model;
   llvm::SmallVector<std::optional<PresentRows>> presents; // per state
+  llvm::StringMap<std::string> unpaired; // why an output is no present of it
 };
 
 } // namespace quire

@@ -126,8 +126,6 @@ bool RaisedModel::isTokenWise(Value v, std::string *why) const {
     return no(l.bad->name);
   if (!l.past.empty())
     return no("reads cached state '" + l.past.front()->name + "'");
-  if (!l.carried.empty())
-    return no("reads updated state '" + l.carried.front()->name + "'");
   if (l.readsScores())
     return no("reads attention scores");
   std::optional<int> axis = onlyCallAxis(*this, *t);

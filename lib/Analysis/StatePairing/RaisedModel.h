@@ -67,7 +67,10 @@ struct AttentionSite {
   /// `resultScale` * (softmax . v). 1 unless factors sit on the values.
   RoledValue result;
 
-  unsigned keyState = 0, valueState = 0; // indices into RaisedModel::states
+  static constexpr unsigned noState = ~0u;
+  /// Indices into RaisedModel::states; noState in a site that is refused
+  /// before they are known.
+  unsigned keyState = noState, valueState = noState;
   bool cross = false; // over a state that never grows (encoder): no paging
 
   unsigned heads = 0, kvHeads = 0;
@@ -95,7 +98,7 @@ struct AttentionSite {
   bool zeroWhenMasked = false;
 
   std::string node;      // name of the node that makes the result
-  std::string idiom;     // "concat", "static", ...
+  std::string idiom;     // "concat", "static", "cross"; empty if unknown
   std::string positions; // rotation of the query, for reports
   /// Empty if the site is raised.
   std::string reason;
@@ -105,7 +108,6 @@ enum class StateKind {
   Grow,     // present = past rows, then the new rows
   Static,   // a buffer written at P..P+L-1
   Constant, // returned or read unchanged (encoder keys and values)
-  Carried,  // recurrent: rides along
   Unused,   // neither read nor returned
 };
 

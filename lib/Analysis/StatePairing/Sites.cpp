@@ -334,6 +334,22 @@ bool Pairing::roleResult(const ValueSite &site, const SoftmaxSite &softmax,
 // A site
 //===----------------------------------------------------------------------===//
 
+/// Why attention over a state is not paged that no output was proved to grow.
+std::string Pairing::crossReason(const State &state) {
+  std::string name = "state '" + state.name + "'";
+  if (state.kind == StateKind::Constant)
+    return "not implemented: cross attention: " + name +
+           " is returned as it came";
+  if (auto why = unpaired.find(state.name); why != unpaired.end())
+    return why->second;
+  for (const ModelOutput &output : model.outputs) {
+    const SymbolicTensor *t = in.find(output.value.value);
+    if (!t || ctx.leavesOf(t->element).bad)
+      return "no output is known to be the present of " + name;
+  }
+  return "not implemented: cross attention: no output continues " + name;
+}
+
 bool Pairing::readScore(const ValueSite &site, const SoftmaxSite &softmax,
                         AttentionSite &out, ScoreRow &row, Expr dot) {
   Expr extent = softmax.extents[softmax.axis];
@@ -344,9 +360,15 @@ bool Pairing::readScore(const ValueSite &site, const SoftmaxSite &softmax,
   Leaves lv = ctx.leavesOf(site.value);
   const StateInput *state = in.state(lv.past.front()->name);
   for (auto [i, s] : llvm::enumerate(in.states))
-    if (&s == state)
-      out.cross = model.states[i].kind == StateKind::Constant ||
-                  model.states[i].kind == StateKind::Unused;
+    if (&s == state) {
+      StateKind kind = model.states[i].kind;
+      out.valueState = unsigned(i);
+      out.cross = kind == StateKind::Constant || kind == StateKind::Unused;
+      out.idiom = s.growth == Growth::Scatter ? "static"
+                  : s.growth == Growth::Concat ? "concat"
+                  : out.cross                  ? "cross"
+                                               : "";
+    }
   Expr total = ctx.add(in.P, in.L);
   if (out.cross)
     row.keys = extent;
@@ -424,12 +446,12 @@ void Pairing::readSite(const ValueSite &site, AttentionSite &out) {
   if (!readScore(site, softmax, out, row, dot))
     return;
   if (out.cross) {
-    fail(out, "not implemented: attention over a state that does not grow");
+    fail(out, crossReason(model.states[out.valueState]));
     return;
   }
   Leaves lq = ctx.leavesOf(dot->args[1]);
   if (lq.tokens.size() != 1 || !lq.past.empty() || lq.readsScores() ||
-      !lq.carried.empty() || lq.tokens.front().first != softmax.queryToken) {
+      lq.tokens.front().first != softmax.queryToken) {
     fail(out, "the query is not the data of its row's token");
     return;
   }

@@ -102,7 +102,7 @@ struct PrintScorePass
 
   void printState(raw_ostream &os, const RaisedModel &m, const State &s) {
     static constexpr StringLiteral kinds[] = {"grow", "static", "constant",
-                                              "carried", "unused"};
+                                              "unused"};
     static constexpr StringLiteral contents[] = {"unknown", "keys", "values",
                                                  "packed"};
     os << "state " << s.name << " " << kinds[size_t(s.kind)] << " "

@@ -5,6 +5,7 @@
 #include "dialects/KV/KVDialect.h"
 #include "dialects/ONNX/ONNXOps.h"
 #include "lib/Analysis/Element/FusedOperandRoles.h"
+#include "lib/Conversion/ONNXToKV/Causes.h"
 #include "lib/Conversion/ONNXToKV/StepBuilder.h"
 #include "lib/Transforms/ONNX/DecomposeAttention.h"
 
@@ -40,8 +41,6 @@ static StringRef maskName(MaskKind kind) {
 
 /// Meanings that the step cannot say yet.
 static std::string unsupported(const AttentionSite &site, const RaisedModel &model) {
-  if (site.cross)
-    return "not implemented: attention over a state that does not grow";
   if (site.mask == MaskKind::Full || site.mask == MaskKind::Prefix || site.mask == MaskKind::Other)
     return ("not implemented: a mask of kind " + maskName(site.mask)).str();
   if (site.biasKind == BiasKind::Region)
@@ -63,7 +62,7 @@ static LayerReport layerReport(const AttentionSite &site, const RaisedModel &mod
   if (auto origin = site.softmax ? origins.find(site.softmax) : origins.end(); origin != origins.end())
     layer.idiom = origin->second.str();
   layer.positions = site.positions;
-  layer.maskKind = maskName(site.mask).str();
+  layer.maskKind = site.visible ? maskName(site.mask).str() : "";
   layer.window = site.mask == MaskKind::Window ? site.maskSize : 0;
   layer.chunk = site.mask == MaskKind::Chunked ? site.maskSize : 0;
   layer.alibi = site.biasKind == BiasKind::Alibi;
@@ -74,10 +73,10 @@ static LayerReport layerReport(const AttentionSite &site, const RaisedModel &mod
   layer.kvHeads = site.kvHeads;
   layer.keyDim = site.keyDim;
   layer.valueDim = site.valueDim;
-  if (site.keyState < model.states.size() && site.valueState < model.states.size()) {
+  if (site.keyState != AttentionSite::noState)
     layer.keyState = model.states[site.keyState].name;
+  if (site.valueState != AttentionSite::noState)
     layer.valueState = model.states[site.valueState].name;
-  }
   layer.reason = site.reason;
   return layer;
 }
@@ -160,8 +159,12 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
   if (failed(model))
     return failure();
   describe(*model, origins, entry, source, report);
-  if (!report.reasons.empty())
+  if (!report.reasons.empty()) {
+    SmallVector<std::string> names = llvm::map_to_vector(report.inputs, [](const InputReport &input) { return input.name; });
+    if (std::vector<std::string> causes = causesOfRefusal(source, names, model->inputRoles); !causes.empty())
+      report.reasons = std::move(causes);
     return success();
+  }
   StepBuilder builder(copy, *model);
   func::FuncOp step = builder.build();
   if (!step) {

@@ -460,9 +460,6 @@ bool StepBuilder::pairStates() {
     partner[pair.second] = pair.first;
     states[pair];
   }
-  for (const State &state : model.states)
-    if (state.kind == StateKind::Carried)
-      return fail(source.getLoc(), "not implemented: recurrent state '" + state.name + "' beside the cache");
   return true;
 }
 

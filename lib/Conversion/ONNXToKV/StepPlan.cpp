@@ -51,7 +51,7 @@ bool StepBuilder::isOfLastToken(Value value) {
   if (!tensor || model.tokenAxis(value) >= 0)
     return false;
   Leaves leaves = exprs.leavesOf(tensor->element);
-  if (leaves.bad || leaves.tokens.empty() || !leaves.past.empty() || !leaves.carried.empty() || leaves.readsScores())
+  if (leaves.bad || leaves.tokens.empty() || !leaves.past.empty() || leaves.readsScores())
     return false;
   Expr last = exprs.sub(exprs.L(), exprs.num(1));
   return llvm::all_of(leaves.tokens, [&](auto token) { return token.first == last; }) &&

@@ -61,7 +61,7 @@ TEST_F(ExprTest, BottomAbsorbsInEveryConstructor) {
         c.data("d", ElementType::Float, v, n(0), {b}, 0),
         c.opaque("o", ElementType::Float, {b}), c.past("s", {b}),
         c.dot("m", v, b, L), c.dot("m", v, L, b), c.prob("p", {b}),
-        c.row("r", {b}), c.carried("r", {b}), c.nonZero("z", 0, b, L),
+        c.row("r", {b}), c.nonZero("z", 0, b, L),
         c.index("w", b), c.add(b, c.inf()), c.mul(c.inf(), b)})
     EXPECT_TRUE(e->isBad());
   // A branch that is not taken has no say.
