@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every text of emitError, emitOpError and 'not implemented' in the sources is looked for by a test."""
+"""Lists the texts of errors on operations, nodes and files, and of what is not implemented, that no test looks for."""
 import argparse
 import pathlib
 import re
@@ -10,6 +10,7 @@ SOURCES = ["dialects", "lib", "runtime", "tools"]
 COMPARED = 40  # characters of a text that a test has to hold
 LETTERS = 8  # in a piece with fewer, nothing tells one diagnostic from another
 PREFIX = "not implemented:"
+EMITS = re.compile(r"\bemit(Op)?Error\b|\b\w*[eE]rror\([^;]*\)\s*<<")
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)+\'', re.S)
 
 
@@ -19,7 +20,7 @@ def plain(text):
 
 
 def statements(text):
-    """Yields the line of each statement of C++, its code with literals left out, and its literals; neighbours are one literal."""
+    """Yields the last line of each statement of C++, its code with literals left out, and its literals; neighbours are one literal."""
     code, literals, line, last = [], [], 1, 0
 
     def cut(gap):
@@ -49,26 +50,21 @@ def statements(text):
 def diagnostics(path):
     """Yields line and pieces of each diagnostic: the literals between which values are streamed, or that a condition chooses from."""
     for line, code, literals in statements(path.read_text()):
-        emits = re.search(r"\bemit(Op)?Error\b", code)
+        emits = EMITS.search(code)
         pieces = [plain(text).strip() for text in literals if emits or PREFIX in text]
-        if any(PREFIX in piece for piece in pieces):
-            pieces = [piece[piece.find(PREFIX):] if PREFIX in piece else piece for piece in pieces]
+        pieces = [piece[max(piece.find(PREFIX), 0):] for piece in pieces]
         yield line, [piece for piece in pieces if piece != PREFIX and sum(map(str.isalpha, piece)) >= LETTERS]
 
 
-def tested(folders):
+def tested(folder):
     """The text of all tests."""
-    found = []
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".mlir", ".test", ".py", ".cpp", ".c", ".h"):
-                found.append(plain(path.read_text(errors="replace")))
-    return "\n".join(found)
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".mlir", ".test", ".py", ".cpp", ".c", ".h")]
+    return "\n".join(plain(path.read_text(errors="replace")) for path in files)
 
 
 def missing(root):
     """Yields place and text of each diagnostic that no test holds."""
-    tests = tested([root / "test"])
+    tests = tested(root / "test")
     for folder in SOURCES:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".cpp", ".h", ".c"):

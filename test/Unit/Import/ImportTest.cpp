@@ -111,18 +111,23 @@ TEST(Import, SwitchesAreZeroOrOne) {
   }
 }
 
+static ::onnx::FunctionProto &addFunction(::onnx::ModelProto &model, int number) {
+  ::onnx::FunctionProto &function = *model.add_functions();
+  function.set_domain("local");
+  function.set_name("f" + std::to_string(number));
+  function.add_input("a");
+  function.add_output("c");
+  auto &set = *function.add_opset_import();
+  set.set_domain("");
+  set.set_version(21);
+  return function;
+}
+
 TEST(Import, LimitsNodesAfterInlining) {
   // Each function calls the next one twice: 2^40 nodes.
   ::onnx::ModelProto model = reluChain(1);
   for (int i = 0; i < 40; ++i) {
-    ::onnx::FunctionProto &function = *model.add_functions();
-    function.set_domain("local");
-    function.set_name("f" + std::to_string(i));
-    function.add_input("a");
-    function.add_output("c");
-    auto &set = *function.add_opset_import();
-    set.set_domain("");
-    set.set_version(21);
+    ::onnx::FunctionProto &function = addFunction(model, i);
     std::string next = "f" + std::to_string(i + 1), domain = "local";
     if (i == 39)
       next = "Relu", domain = "";
@@ -133,7 +138,36 @@ TEST(Import, LimitsNodesAfterInlining) {
   Importer importer;
   importer.options.maxNodes = 1000;
   EXPECT_FALSE(importer.import(model));
-  EXPECT_NE(importer.messages().find("expected at most 1000 nodes"), std::string::npos) << importer.messages();
+  EXPECT_NE(importer.messages().find("expected at most 1000 nodes after inlining model functions"), std::string::npos) << importer.messages();
+}
+
+// Calls of functions nest without nesting in the file; a subgraph in the innermost counts too.
+TEST(Import, LimitsNestingOfCalls) {
+  for (int functions : {95, 96, 97}) {
+    ::onnx::ModelProto model = reluChain(1);
+    for (int i = 0; i < functions; ++i) {
+      ::onnx::FunctionProto &function = addFunction(model, i);
+      if (i + 1 < functions) {
+        addNode(*function.mutable_node(), "f" + std::to_string(i + 1), {"a"}, {"c"}, "local");
+        continue;
+      }
+      addNode(*function.mutable_node(), "Cast", {"a"}, {"b"}).add_attribute()->CopyFrom(intAttribute("to", ::onnx::TensorProto::BOOL));
+      ::onnx::NodeProto &branch = addNode(*function.mutable_node(), "If", {"b"}, {"c"});
+      for (const char *name : {"then_branch", "else_branch"}) {
+        ::onnx::AttributeProto &attribute = *branch.add_attribute();
+        attribute.set_name(name);
+        attribute.set_type(::onnx::AttributeProto::GRAPH);
+        addNode(*attribute.mutable_g()->mutable_node(), "Relu", {"a"}, {"d"});
+        attribute.mutable_g()->add_output()->set_name("d");
+      }
+    }
+    addNode(*model.mutable_graph()->mutable_node(), "f0", {"x"}, {"z"}, "local");
+    Importer importer;
+    std::string node = functions == 96 ? "(If)" : "(f96)";
+    EXPECT_EQ(static_cast<bool>(importer.import(model)), functions == 95) << importer.messages();
+    bool refused = importer.messages().find(node + ": expected model functions and subgraphs to be nested at most 96 deep") != std::string::npos;
+    EXPECT_EQ(refused, functions > 95) << importer.messages();
+  }
 }
 
 TEST(Import, LimitsNesting) {
