@@ -46,7 +46,9 @@ typedef enum quire_status {
   QUIRE_BAD_ARTEFACT = 7,     /* a file of the model is missing, truncated, edited or malformed */
   QUIRE_WRONG_VERSION = 8,    /* the model was written for another version of the format or the ABI */
   QUIRE_UNSUPPORTED_CPU = 9,  /* the model needs instructions that this machine lacks */
-  QUIRE_INVARIANT_BROKEN = 10 /* a defect of the runtime or of the model's code was caught */
+  QUIRE_INVARIANT_BROKEN = 10, /* a defect of the runtime or of the model's code was caught */
+  QUIRE_NO_SPACE = 11,         /* the slow tier's device is full, below its quota */
+  QUIRE_PAGE_LOST = 12         /* stored K and V cannot be read back, or not as they were written; see the call */
 } quire_status;
 
 /* Name of a status, such as "out of blocks". Never NULL; the memory is static. */
