@@ -22,6 +22,7 @@ struct Transfer {
   uint64_t tag = 0;     // names the content; a load of another content is an error
   uint64_t cookie = 0;  // the owner's
   Status status;        // QUIRE_OK, QUIRE_IO_ERROR (may succeed if repeated), QUIRE_NO_SPACE, QUIRE_PAGE_LOST
+  uint32_t ticket = 0;  // the mover's
 };
 
 /// Slots are handed out by the owner of the pool; transfers run on the mover's
@@ -41,9 +42,10 @@ public:
   const BlockAllocator &slots() const { return slots_; }
 
   /// Mover's thread: runs all of them, in any order and together if the device
-  /// can, and sets the status of each. Throws nothing. A store that failed
-  /// leaves the slot without content; a load that failed leaves the page
-  /// undefined.
+  /// can, and sets the status of each; no two of them are of one slot, unless both
+  /// load. Throws nothing. A store that failed leaves the slot without content; a
+  /// load that failed leaves the page undefined. Repeating what the device may cure
+  /// is the tier's business, a bounded number of times; movers repeat nothing.
   virtual void run(Transfer *const *transfers, size_t count) = 0;
 
 private:

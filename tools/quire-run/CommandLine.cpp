@@ -2,13 +2,13 @@
 // Options by getopt_long, numbers strictly.
 #include "CommandLine.h"
 
+#include "core/Quantities.h"
 #include "serving/OutputPaths.h"
 
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include <getopt.h>
 
@@ -97,31 +97,6 @@ static bool parseNumber(const char *text, uint64_t &out, const char **rest) {
   return errno == 0;
 }
 
-bool parseSize(const char *text, uint64_t &out) {
-  struct Unit {
-    const char *name;
-    uint64_t bytes;
-  };
-  static const Unit units[] = {{"", 1},
-                               {"B", 1},
-                               {"KiB", uint64_t(1) << 10},
-                               {"MiB", uint64_t(1) << 20},
-                               {"GiB", uint64_t(1) << 30},
-                               {"TiB", uint64_t(1) << 40},
-                               {"KB", 1000},
-                               {"MB", 1000000},
-                               {"GB", 1000000000},
-                               {"TB", 1000000000000}};
-  uint64_t count;
-  const char *rest;
-  if (!parseNumber(text, count, &rest))
-    return false;
-  for (const Unit &unit : units)
-    if (std::strcmp(rest, unit.name) == 0)
-      return !__builtin_mul_overflow(count, unit.bytes, &out);
-  return false;
-}
-
 static bool refuse(const char *name, const char *expected, const char *got) {
   std::fprintf(stderr, "quire-run: error: --%s: expected %s, but got '%s'\n", name, expected, got);
   return false;
@@ -168,7 +143,7 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case MixedChunk:
     return readCount("mixed-chunk", optarg, 1000 * million, out.limits.mixedChunk);
   case KvBytes:
-    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
+    return (runtime::parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", runtime::expectedSize, optarg);
   case ShuffleBlocks:
     return readSeed(optarg, out);
   case PoisonFreeBlocks:

@@ -8,8 +8,9 @@
 using namespace quire::test;
 
 #ifndef QUIRE_CHECK_INVARIANTS // the checks allocate, and sanitizers have an operator new of their own
-/// Allocations through operator new of this program, on all threads.
-static std::atomic<int64_t> allocations{0};
+/// Allocations through operator new of this program, on all threads. Other tests count with it.
+extern std::atomic<int64_t> allocations;
+std::atomic<int64_t> allocations{0};
 
 void *operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
