@@ -22,6 +22,14 @@ FileTier::FileTier(const FileTierOptions &options, const FileGeometry &geometry)
 
 std::unique_ptr<FileTier> FileTier::open(const FileTierOptions &options, Status &status) {
   FileGeometry geometry = {options.pageBytes, options.geometry, options.slots};
+  if (!geometry.valid()) {
+    status = failure(QUIRE_INVALID_ARGUMENT, "expected slots of a size that a file can have, but got %" PRIu32 " with pages of %" PRIu64 " bytes", options.slots, options.pageBytes);
+    return nullptr;
+  }
+  if (options.slots * (BlockAllocator::bytesPerBlock() + sizeof(Held)) > physicalMemory()) {
+    status = failure(QUIRE_OUT_OF_MEMORY, "expected a slow tier whose tables fit into memory, but got %" PRIu32 " slots", options.slots);
+    return nullptr;
+  }
   std::unique_ptr<FileTier> tier(new FileTier(options, geometry));
   status = tier->start(options);
   return status.ok() ? std::move(tier) : nullptr;

@@ -63,8 +63,6 @@ Status SlotFile::openOnce(Mode mode, bool &again) {
 
 Status SlotFile::open(const std::string &path, Mode mode, const FileGeometry &geometry) {
   path_ = path;
-  if (!geometry.valid())
-    return failure(QUIRE_INVALID_ARGUMENT, "expected slots of a size that a file can have, but got %" PRIu32 " with pages of %" PRIu64 " bytes", geometry.slots, geometry.pageBytes);
   Status status;
   bool again = true;
   for (int attempt = 0; again && attempt < 16; ++attempt) {

@@ -24,10 +24,11 @@ public:
   /// Removes the file unless keep() was called; the lock ends with it.
   ~SlotFile();
 
-  /// Refuses, and leaves as it was: what is no regular file or no file of a slow
-  /// tier (QUIRE_INVALID_ARGUMENT), one that somebody uses (QUIRE_IO_ERROR), and in
-  /// mode Existing one of another geometry (QUIRE_INVALID_ARGUMENT). An empty file is
-  /// nobody's and may be used. The lock is advisory (flock) and ends with the process.
+  /// `geometry` is valid. Refuses, and leaves as it was: what is no regular file or
+  /// no file of a slow tier (QUIRE_INVALID_ARGUMENT), one that somebody uses
+  /// (QUIRE_IO_ERROR), and in mode Existing one of another geometry
+  /// (QUIRE_INVALID_ARGUMENT). An empty file is nobody's and may be used. The lock is
+  /// advisory (flock) and ends with the process.
   Status open(const std::string &path, Mode mode, const FileGeometry &geometry);
 
   /// Switches to direct I/O. False: the file system does not take it.

@@ -397,9 +397,11 @@ TEST_F(FileTierTest, FilesOfOtherShapes) {
   EXPECT_TRUE(open(made)) << "a damaged one is a slow tier's all the same, and starts anew";
   made.slots = 0;
   expectRefused(made, QUIRE_INVALID_ARGUMENT, "expected slots of a size that a file can have");
-  made.slots = UINT32_MAX;
+  made.slots = 1u << 24;
   made.pageBytes = uint64_t(1) << 40;
   expectRefused(made, QUIRE_INVALID_ARGUMENT, "expected slots of a size that a file can have");
+  made.slots = UINT32_MAX;
+  expectRefused(made, QUIRE_OUT_OF_MEMORY, "expected a slow tier whose tables fit into memory");
 }
 
 TEST_F(FileTierTest, OtherGeometryIsLost) {
