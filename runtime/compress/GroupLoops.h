@@ -91,24 +91,30 @@ QUIRE_LOOP EncodeResult checkMagnitudes(const float *x, float largest) {
   return most > bitsOf(largest) ? EncodeResult::OutOfRange : EncodeResult::Encoded;
 }
 
-/// Sixteen minima and maxima side by side: a single one is a chain that compilers may
-/// not take apart.
-QUIRE_LOOP void rangeOf(const float *x, float &low, float &high) {
-  constexpr int64_t width = 16;
-  float lows[width], highs[width];
-  for (int64_t j = 0; j < width; ++j)
-    lows[j] = highs[j] = x[j];
-  for (int64_t i = width; i < groupValues; i += width)
-    for (int64_t j = 0; j < width; ++j) {
-      lows[j] = x[i + j] < lows[j] ? x[i + j] : lows[j];
-      highs[j] = x[i + j] > highs[j] ? x[i + j] : highs[j];
-    }
-  low = lows[0];
-  high = highs[0];
-  for (int64_t j = 1; j < width; ++j) {
-    low = lows[j] < low ? lows[j] : low;
-    high = highs[j] > high ? highs[j] : high;
+/// Numbers in the order of these integers, infinities and NaN at the ends: minima of
+/// integers vectorise, those of floats may not.
+QUIRE_LOOP int32_t orderedBits(float value) {
+  int32_t bits = static_cast<int32_t>(bitsOf(value));
+  return bits ^ ((bits >> 31) & 0x7fffffff);
+}
+QUIRE_LOOP float valueOfOrdered(int32_t ordered) {
+  return floatOf(static_cast<uint32_t>(ordered ^ ((ordered >> 31) & 0x7fffffff)));
+}
+
+/// The least and the largest of a group, both within the range of f16.
+QUIRE_LOOP EncodeResult rangeOf(const float *x, float &low, float &high) {
+  int32_t least = INT32_MAX, most = INT32_MIN;
+  for (int64_t i = 0; i < groupValues; ++i) {
+    int32_t ordered = orderedBits(x[i]);
+    least = ordered < least ? ordered : least;
+    most = ordered > most ? ordered : most;
   }
+  low = valueOfOrdered(least);
+  high = valueOfOrdered(most);
+  if (least >= orderedBits(-largestF16) && most <= orderedBits(largestF16))
+    return EncodeResult::Encoded;
+  bool finite = (bitsOf(low) & 0x7fffffffu) < 0x7f800000u && (bitsOf(high) & 0x7fffffffu) < 0x7f800000u;
+  return finite ? EncodeResult::OutOfRange : EncodeResult::NotFinite;
 }
 
 template <int bits>
@@ -118,11 +124,10 @@ struct IntegerGroups {
   static constexpr int64_t codeBytes(int64_t count) { return bits == 8 ? count : (count + 1) / 2; }
 
   QUIRE_LOOP EncodeResult encode(const float *x, int64_t count, char *parameters, char *codes) {
-    EncodeResult result = checkMagnitudes(x, largestF16);
+    float low, high;
+    EncodeResult result = rangeOf(x, low, high);
     if (result != EncodeResult::Encoded)
       return result;
-    float low, high;
-    rangeOf(x, low, high);
     uint16_t zeroBits = f16Below(low);
     float zero = F16::widen(zeroBits);
     uint16_t scaleBits = f16Above((high - zero) / static_cast<float>(levels));

@@ -55,20 +55,28 @@ constexpr Bits magnitudeMask() {
 template <typename Element>
 struct IndexForm {
   using Bits = typename Element::Bits;
+  using Key = std::conditional_t<sizeof(Bits) == 2, uint32_t, uint64_t>;
   static constexpr int64_t placeBytes(int64_t channels) { return indexBytes(channels); }
+
+  QUIRE_LOOP Key keyOf(Bits bits, int64_t index) {
+    return static_cast<Key>(bits & magnitudeMask<Bits>()) * sparseRatio + static_cast<Key>(sparseRatio - 1 - index);
+  }
+  QUIRE_LOOP Key larger(Key a, Key b) { return a > b ? a : b; }
 
   QUIRE_LOOP bool encodeRow(const char *in, TokenRow row, int64_t channels, char *kept, char *places) {
     Bits most = 0;
     for (int64_t run = 0; run < keptValues(channels); ++run) {
       int64_t first = run * sparseRatio, count = channels - first < sparseRatio ? channels - first : sparseRatio;
-      int64_t best = 0;
-      Bits bestBits = loadBits<Bits>(in, row.first + first * row.stride);
-      for (int64_t i = 1; i < count; ++i) {
-        Bits bits = loadBits<Bits>(in, row.first + (first + i) * row.stride);
-        bool larger = (bits & magnitudeMask<Bits>()) > (bestBits & magnitudeMask<Bits>());
-        best = larger ? i : best;
-        bestBits = larger ? bits : bestBits;
-      }
+      // Larger magnitudes have larger keys, and of equal ones the first.
+      Key runMost = 0;
+      if (count == sparseRatio)
+        for (int64_t i = 0; i < sparseRatio; ++i)
+          runMost = larger(runMost, keyOf(loadBits<Bits>(in, row.first + (first + i) * row.stride), i));
+      else
+        for (int64_t i = 0; i < count; ++i)
+          runMost = larger(runMost, keyOf(loadBits<Bits>(in, row.first + (first + i) * row.stride), i));
+      int64_t best = sparseRatio - 1 - static_cast<int64_t>(runMost % sparseRatio);
+      Bits bestBits = loadBits<Bits>(in, row.first + (first + best) * row.stride);
       Bits magnitude = bestBits & magnitudeMask<Bits>();
       most = magnitude > most ? magnitude : most;
       storeBits<Bits>(kept, run, bestBits);
@@ -121,18 +129,21 @@ struct BitmapForm {
       for (int64_t i = 0; i < count; ++i)
         magnitudes[i] = loadBits<Bits>(in, row.first + (first + i) * row.stride) & magnitudeMask<Bits>();
       Bits least = threshold(magnitudes, keep);
-      int64_t ties = keep;
-      for (int64_t i = 0; i < count; ++i)
-        ties -= magnitudes[i] > least;
-      for (int64_t i = 0; i < count; ++i) {
-        bool tied = magnitudes[i] == least && ties > 0;
-        if (!tied && magnitudes[i] <= least)
-          continue;
-        ties -= tied;
+      uint64_t above = 0, equal = 0;
+      for (int64_t i = 0; i < bitmapRun; ++i) {
+        above |= static_cast<uint64_t>(magnitudes[i] > least) << i;
+        equal |= static_cast<uint64_t>(magnitudes[i] == least) << i;
+      }
+      if (count < bitmapRun)
+        equal &= (uint64_t(1) << count) - 1;
+      uint64_t chosen = above;
+      for (int64_t ties = keep - __builtin_popcountll(above); ties > 0; --ties, equal &= equal - 1)
+        chosen |= equal & (~equal + 1);
+      std::memcpy(places + first / 8, &chosen, static_cast<size_t>(bitmapBytes(count)));
+      for (; chosen != 0; chosen &= chosen - 1) {
+        int64_t i = __builtin_ctzll(chosen);
         most = magnitudes[i] > most ? magnitudes[i] : most;
-        int64_t channel = first + i;
-        storeBits<Bits>(kept, keptCount++, loadBits<Bits>(in, row.first + channel * row.stride));
-        places[channel / 8] = static_cast<char>(places[channel / 8] | (1 << (channel % 8)));
+        storeBits<Bits>(kept, keptCount++, loadBits<Bits>(in, row.first + (first + i) * row.stride));
       }
     }
     return most < infinityBits<Element>();
