@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Google Benchmark cases: codecs of pages against memcpy of the same pages in the same run, with their bytes and errors.
+// Google Benchmark cases: codecs of pages against memcpy of the same pages in the same run, with their bytes and
+// errors.
 #include "compress/AttentionError.h"
 #include "compress/KvBytes.h"
 #include "compress/SmallFloat.h"
@@ -21,7 +22,7 @@ using namespace quire::runtime;
 namespace {
 
 constexpr int64_t blockTokens = 16, kvHeads = 8, headDim = 128, lanes = 16;
-constexpr int64_t pageCount = 256;      // 16 MiB in f16: more than the caches of a core
+constexpr int64_t pageCount = 256; // 16 MiB in f16: more than the caches of a core
 constexpr int64_t errorTokens = 512;
 
 /// Pages of one layer, normal with one channel of 32 eightfold, as keys have them.
@@ -140,10 +141,12 @@ void decodePages(benchmark::State &state, Codec codec, int64_t element, bool wid
   size_t bytes = static_cast<size_t>(encodedBytes(codec, pages.layer, blockTokens));
   std::vector<char> encodedPages(bytes * pageCount), out(static_cast<size_t>(pages.layer.block_bytes));
   for (int64_t i = 0; i < pageCount; ++i)
-    encode(codec, pages.layer, blockTokens, pages.page(i), blockTokens, encodedPages.data() + static_cast<size_t>(i) * bytes);
+    encode(codec, pages.layer, blockTokens, pages.page(i), blockTokens,
+           encodedPages.data() + static_cast<size_t>(i) * bytes);
   size_t page = 0;
   for (auto _ : state) {
-    codecLoops(wide).decode(codec, pages.layer, blockTokens, encodedPages.data() + page++ % pageCount * bytes, out.data());
+    codecLoops(wide).decode(codec, pages.layer, blockTokens, encodedPages.data() + page++ % pageCount * bytes,
+                            out.data());
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }

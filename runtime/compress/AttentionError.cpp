@@ -41,8 +41,7 @@ Head loadHead(const PageLayers &page, int64_t layer, int64_t head, const StoredT
     const char *value = block + shape.value_offset + head * blockTokens * shape.value_dim * bytes;
     int64_t slot = token % blockTokens;
     for (int64_t i = 0; i < shape.key_dim; ++i)
-      loaded.keys.push_back(
-          elementAt(key, shape.element, (slot / lanes * shape.key_dim + i) * lanes + slot % lanes));
+      loaded.keys.push_back(elementAt(key, shape.element, (slot / lanes * shape.key_dim + i) * lanes + slot % lanes));
     for (int64_t i = 0; i < shape.value_dim; ++i)
       loaded.values.push_back(elementAt(value, shape.element, slot * shape.value_dim + i));
   }

@@ -103,10 +103,12 @@ bool decodePlain(Codec codec, int64_t element, DecodeTask &task, const Segment &
 }
 #if defined(__x86_64__)
 // Without FMA: a contracted multiply-add would round otherwise than on other machines.
-__attribute__((target("avx2"))) bool encodeWide(Codec codec, int64_t element, EncodeTask &task, const Segment &segment) {
+__attribute__((target("avx2"))) bool encodeWide(Codec codec, int64_t element, EncodeTask &task,
+                                                const Segment &segment) {
   return runElement(codec, element, task, segment);
 }
-__attribute__((target("avx2"))) bool decodeWide(Codec codec, int64_t element, DecodeTask &task, const Segment &segment) {
+__attribute__((target("avx2"))) bool decodeWide(Codec codec, int64_t element, DecodeTask &task,
+                                                const Segment &segment) {
   return runElement(codec, element, task, segment);
 }
 constexpr EncodeSegment widestEncode = encodeWide;
@@ -119,7 +121,8 @@ constexpr DecodeSegment widestDecode = decodePlain;
 /// Heads of K, then heads of V, until one says stop. `starts` of the task are those of
 /// the block and of its encoded form.
 template <typename Task, typename Run>
-void forSegments(Codec codec, const quire_model_layer &layer, int64_t blockTokens, int64_t stored, Task &task, Run run) {
+void forSegments(Codec codec, const quire_model_layer &layer, int64_t blockTokens, int64_t stored, Task &task,
+                 Run run) {
   int64_t element = elementBytes(layer.element);
   for (bool value : {false, true}) {
     int64_t channels = value ? layer.value_dim : layer.key_dim;
@@ -255,8 +258,7 @@ int64_t encodedBytes(Codec codec, const PageLayers &page) {
 
 EncodeResult encode(Codec codec, const PageLayers &page, const char *bytes, int64_t tokens, char *out) {
   for (int64_t layer = 0; layer < page.count; ++layer) {
-    EncodeResult result =
-        encode(codec, page.layers[layer], page.blockTokens, bytes + page.starts[layer], tokens, out);
+    EncodeResult result = encode(codec, page.layers[layer], page.blockTokens, bytes + page.starts[layer], tokens, out);
     if (result != EncodeResult::Encoded)
       return result;
     out += encodedBytes(codec, page.layers[layer], page.blockTokens);

@@ -14,8 +14,8 @@ constexpr float largestF16 = 65504.0f;
 
 /// One head of K or V in a block.
 struct Segment {
-  int64_t tokens;   // of a block
-  int64_t stored;   // tokens that count, at least 1
+  int64_t tokens; // of a block
+  int64_t stored; // tokens that count, at least 1
   int64_t channels;
   int64_t lanes;
 

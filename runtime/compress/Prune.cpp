@@ -91,8 +91,8 @@ Status planPrune(const PruneRequest &request, PrunePlan &plan) {
     plan.order.push_back(static_cast<int32_t>(slot));
 
   // Protected slots first, then by score.
-  auto middle = std::partition(plan.order.begin(), plan.order.end(),
-                               [&](int32_t slot) { return isProtected(request, slot); });
+  auto middle =
+      std::partition(plan.order.begin(), plan.order.end(), [&](int32_t slot) { return isProtected(request, slot); });
   int64_t guarded = middle - plan.order.begin();
   int64_t kept = std::max(keptTokens(total, request.ratio), guarded);
   auto end = plan.order.begin() + kept;
@@ -109,8 +109,9 @@ Status planPrune(const PruneRequest &request, PrunePlan &plan) {
     int64_t slot = plan.order[i];
     plan.positions.push_back(positionOf(request, slot));
     if (slot != i)
-      plan.moves.push_back({{static_cast<int32_t>(slot / request.blockTokens), static_cast<int32_t>(slot % request.blockTokens)},
-                            {static_cast<int32_t>(i / request.blockTokens), static_cast<int32_t>(i % request.blockTokens)}});
+      plan.moves.push_back(
+          {{static_cast<int32_t>(slot / request.blockTokens), static_cast<int32_t>(slot % request.blockTokens)},
+           {static_cast<int32_t>(i / request.blockTokens), static_cast<int32_t>(i % request.blockTokens)}});
   }
   int64_t blocks = (kept + request.blockTokens - 1) / request.blockTokens;
   for (int64_t block = blocks; block < request.blocks; ++block)

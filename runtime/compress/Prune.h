@@ -39,7 +39,7 @@ struct PruneRequest {
   const float *scores = nullptr;      // [blocks][blockTokens], larger is more important; NaN is least
   const int64_t *positions = nullptr; // [blocks][blockTokens] ascending; null: firstPosition, + 1, + 2, ...
   int64_t firstPosition = 0;
-  double ratio = 0; // share of the tokens that goes
+  double ratio = 0;                    // share of the tokens that goes
   const PositionRange *keep = nullptr; // [keepCount]
   int64_t keepCount = 0;
 };

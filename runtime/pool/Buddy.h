@@ -48,7 +48,7 @@ public:
 
 private:
   static constexpr uint32_t noUnit = UINT32_MAX;
-  static constexpr uint8_t inside = 0xff;  // not the first unit of an extent
+  static constexpr uint8_t inside = 0xff;   // not the first unit of an extent
   static constexpr uint8_t freeFlag = 0x80; // with the order of a free extent
   static constexpr int orders = 32;
 

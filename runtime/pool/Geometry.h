@@ -50,16 +50,16 @@ enum class GeometryRule : uint8_t { Least, Cache, Transfer, Waste, Metadata, Lan
 const char *geometryRuleName(GeometryRule rule);
 
 struct GeometryRequest {
-  uint64_t tokenBytes = 0;          // of one token in a page: K and V of the page's layers
-  int64_t lanes = 1;                // block_tokens is a multiple of it
-  uint64_t l2Bytes = 0;             // 0: unknown, no rule
-  int64_t concurrency = 1;          // sequences at the same time
-  const SizeRate *rates = nullptr;  // [rateCount]; none: no rule
+  uint64_t tokenBytes = 0;         // of one token in a page: K and V of the page's layers
+  int64_t lanes = 1;               // block_tokens is a multiple of it
+  uint64_t l2Bytes = 0;            // 0: unknown, no rule
+  int64_t concurrency = 1;         // sequences at the same time
+  const SizeRate *rates = nullptr; // [rateCount]; none: no rule
   size_t rateCount = 0;
   double transferShare = 0.8;
-  double meanTokens = 0;            // of a sequence; 0: unknown, no rule
+  double meanTokens = 0; // of a sequence; 0: unknown, no rule
   double wasteShare = 0.10;
-  uint64_t metadataBytes = 24;      // that tables take a block
+  uint64_t metadataBytes = 24; // that tables take a block
   double metadataShare = 0.05;
 };
 struct GeometryChoice {

@@ -26,7 +26,8 @@ Status SizedPages::grow(int64_t tokens, NextBytes nextBytes) {
     uint64_t bytes = extents_.extentBytes(nextBytes(length_ + tokens - slots()));
     uint64_t offset = Buddy::none;
     if (bytes < tokenBytes_)
-      status = failure(QUIRE_INVALID_ARGUMENT, "a page of %llu bytes holds no token of %llu", ull(bytes), ull(tokenBytes_));
+      status =
+          failure(QUIRE_INVALID_ARGUMENT, "a page of %llu bytes holds no token of %llu", ull(bytes), ull(tokenBytes_));
     else if (pages_.size() == pages_.capacity())
       status = failure(QUIRE_TOO_LONG, "expected at most %zu pages", pages_.capacity());
     else if ((offset = extents_.allocate(bytes)) == Buddy::none)

@@ -105,7 +105,8 @@ Status measureTier(const std::vector<uint64_t> &sizes, const RateOptions &option
   for (uint64_t size : sizes) {
     std::unique_ptr<Tier> tier = make(size);
     if (!tier || tier->pageBytes() != size)
-      return failure(QUIRE_INVALID_ARGUMENT, "expected a tier of %llu byte pages", static_cast<unsigned long long>(size));
+      return failure(QUIRE_INVALID_ARGUMENT, "expected a tier of %llu byte pages",
+                     static_cast<unsigned long long>(size));
     SizeRate rate{size, 0};
     QUIRE_TRY(measureSize(*tier, options, clock, rate));
     out.push_back(rate);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The measure of attention's error, on cases whose error is known, and the order of the codecs by it.
-#include "CodecPages.h"
 #include "compress/AttentionError.h"
+#include "CodecPages.h"
 #include "compress/Prune.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,8 @@ TEST(AttentionError, CodecsWithMoreBitsErrLess) {
       return error;
     };
     AttentionError int8 = measure(Codec::Int8G128), int4 = measure(Codec::Int4G128), e4m3 = measure(Codec::Fp8E4M3);
-    AttentionError e5m2 = measure(Codec::Fp8E5M2), bitmap = measure(Codec::Sparse8Bitmap), index = measure(Codec::Sparse8Index);
+    AttentionError e5m2 = measure(Codec::Fp8E5M2), bitmap = measure(Codec::Sparse8Bitmap),
+                   index = measure(Codec::Sparse8Index);
     EXPECT_LT(int8.relativeL2, 0.03);
     EXPECT_GT(int8.cosineLeast, 0.999);
     EXPECT_LT(int8.relativeL2, int4.relativeL2);

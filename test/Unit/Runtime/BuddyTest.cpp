@@ -104,7 +104,8 @@ public:
     return true;
   }
   void mark(uint64_t first, uint64_t units, bool taken) {
-    std::fill(taken_.begin() + static_cast<int64_t>(first), taken_.begin() + static_cast<int64_t>(first + units), taken);
+    std::fill(taken_.begin() + static_cast<int64_t>(first), taken_.begin() + static_cast<int64_t>(first + units),
+              taken);
   }
   uint64_t largest() const {
     uint64_t found = 0;

@@ -34,8 +34,8 @@ std::vector<BlockShape> blockShapes() {
   for (int64_t element : {QUIRE_ELEMENT_F32, QUIRE_ELEMENT_F16, QUIRE_ELEMENT_BF16}) {
     shapes.push_back({2, 128, 128, element, 16, 16});
     shapes.push_back({1, 64, 64, element, 8, 32});
-    shapes.push_back({3, 80, 48, element, 4, 12});  // rows that are no multiple of 64 channels
-    shapes.push_back({2, 5, 3, element, 3, 9});     // groups, runs and bytes that end early
+    shapes.push_back({3, 80, 48, element, 4, 12}); // rows that are no multiple of 64 channels
+    shapes.push_back({2, 5, 3, element, 3, 9});    // groups, runs and bytes that end early
     shapes.push_back({1, 100, 33, element, 1, 7});
     shapes.push_back({1, 2, 2, element, 256, 256}); // more lanes than a group has values
     shapes.push_back({2, 1, 1, element, 1, 1});
@@ -69,9 +69,11 @@ TestBlock::TestBlock(const BlockShape &shape)
 int64_t TestBlock::offsetOf(Place place) const {
   int64_t bytes = bytesOf(shape_.element);
   if (place.value)
-    return layer_.value_offset + ((place.head * shape_.blockTokens + place.token) * shape_.valueDim + place.channel) * bytes;
+    return layer_.value_offset +
+           ((place.head * shape_.blockTokens + place.token) * shape_.valueDim + place.channel) * bytes;
   int64_t chunks = shape_.blockTokens / shape_.lanes, chunk = place.token / shape_.lanes;
-  return (((place.head * chunks + chunk) * shape_.keyDim + place.channel) * shape_.lanes + place.token % shape_.lanes) * bytes;
+  return (((place.head * chunks + chunk) * shape_.keyDim + place.channel) * shape_.lanes + place.token % shape_.lanes) *
+         bytes;
 }
 
 void TestBlock::setBits(Place place, uint32_t bits) {

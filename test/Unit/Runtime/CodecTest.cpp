@@ -71,7 +71,8 @@ void checkGroups(Codec codec, const TestBlock &block, int64_t tokens, double lev
     double scale = spread / levels * (1 + std::ldexp(1, -10)) + std::ldexp(1, -24);
     double want = block.get(place), got = back.get(place);
     double bound = scale / 2 * (1 + 1e-5) + elementRounding(shape.element, std::fabs(want) + scale);
-    ASSERT_LE(std::fabs(want - got), bound) << place.value << " " << place.head << " " << place.token << " " << place.channel;
+    ASSERT_LE(std::fabs(want - got), bound)
+        << place.value << " " << place.head << " " << place.token << " " << place.channel;
   });
 }
 
@@ -92,13 +93,15 @@ void checkSparse(Codec codec, const TestBlock &block, int64_t tokens) {
   for (bool value : {false, true})
     for (int64_t head = 0; head < block.shape().kvHeads; ++head)
       for (int64_t token = 0; token < tokens; ++token)
-        for (int64_t first = 0, channels = value ? block.shape().valueDim : block.shape().keyDim; first < channels; first += run) {
+        for (int64_t first = 0, channels = value ? block.shape().valueDim : block.shape().keyDim; first < channels;
+             first += run) {
           int64_t count = std::min(run, channels - first), keep = (count + 7) / 8;
           std::vector<int64_t> order(static_cast<size_t>(count));
           for (int64_t i = 0; i < count; ++i)
             order[i] = first + i;
           std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-            double left = std::fabs(block.get({value, head, token, a})), right = std::fabs(block.get({value, head, token, b}));
+            double left = std::fabs(block.get({value, head, token, a})),
+                   right = std::fabs(block.get({value, head, token, b}));
             return left != right ? left > right : a < b;
           });
           for (int64_t i = 0; i < count; ++i) {
@@ -156,7 +159,8 @@ TEST(Codec, BytesAreThoseOfTheFormula) {
   EXPECT_EQ(encodedBytes(Codec::Int4G128, layer, 16), values * 68 / 128);
   EXPECT_EQ(encodedBytes(Codec::Fp8E4M3, layer, 16), values);
   EXPECT_EQ(encodedBytes(Codec::Fp8E5M2, layer, 16), values);
-  EXPECT_EQ(encodedBytes(Codec::Sparse8Bitmap, layer, 16), values / 8 * 2 + values / 8) << "1.5 bits of index for 16 of data";
+  EXPECT_EQ(encodedBytes(Codec::Sparse8Bitmap, layer, 16), values / 8 * 2 + values / 8)
+      << "1.5 bits of index for 16 of data";
   EXPECT_EQ(encodedBytes(Codec::Sparse8Index, layer, 16), values / 8 * 2 + values / 8 * 3 / 8);
 
   // 5 channels of 9 tokens: one short group of 45 values, or 9 rows.
@@ -234,7 +238,10 @@ TEST(Codec, WhatIsOutOfRangeIsRefused) {
     std::vector<char> out(static_cast<size_t>(encodedBytes(codec, block.layer(), 16)));
     return encode(codec, block.layer(), 16, block.data(), 16, out.data());
   };
-  for (auto [codec, largest] : {std::pair<Codec, double>(Codec::Int8G128, 65504), {Codec::Int4G128, 65504}, {Codec::Fp8E4M3, 448}, {Codec::Fp8E5M2, 57344}}) {
+  for (auto [codec, largest] : {std::pair<Codec, double>(Codec::Int8G128, 65504),
+                                {Codec::Int4G128, 65504},
+                                {Codec::Fp8E4M3, 448},
+                                {Codec::Fp8E5M2, 57344}}) {
     EXPECT_EQ(result(codec, largest), EncodeResult::Encoded);
     EXPECT_EQ(result(codec, -largest), EncodeResult::Encoded);
     EXPECT_EQ(result(codec, largest * 1.0001), EncodeResult::OutOfRange);

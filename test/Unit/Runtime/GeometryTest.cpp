@@ -64,7 +64,8 @@ TEST(Geometry, CacheSizeFromTheSystem) {
   EXPECT_TRUE(here == 0 || (here >= 64 * KiB && here <= 1024 * MiB)) << here;
 }
 
-const SizeRate measured[] = {{4 * KiB, 2.2e9}, {16 * KiB, 3.9e9}, {64 * KiB, 3.7e9}, {256 * KiB, 4.4e9}, {1 * MiB, 4.5e9}, {4 * MiB, 4.6e9}};
+const SizeRate measured[] = {{4 * KiB, 2.2e9},   {16 * KiB, 3.9e9}, {64 * KiB, 3.7e9},
+                             {256 * KiB, 4.4e9}, {1 * MiB, 4.5e9},  {4 * MiB, 4.6e9}};
 
 TEST(Geometry, BlocksByTransfer) {
   EXPECT_EQ(blockBytesByTransfer(measured, 6), 16 * KiB);
@@ -232,7 +233,8 @@ TEST(TransferRates, LoadsFromATier) {
   ASSERT_TRUE(measureTier(blockSizes(), options, clock, make, rates).ok());
   ASSERT_EQ(rates.size(), 11u);
   for (const SizeRate &rate : rates)
-    EXPECT_NEAR(rate.bytesPerSecond, static_cast<double>(rate.bytes) * 1e9 / (100000 + static_cast<double>(rate.bytes)), 1);
+    EXPECT_NEAR(rate.bytesPerSecond, static_cast<double>(rate.bytes) * 1e9 / (100000 + static_cast<double>(rate.bytes)),
+                1);
   EXPECT_EQ(blockBytesByTransfer(rates.data(), rates.size()), 512 * KiB) << "84 % of 1 GB/s, where 256 KiB give 72 %";
 
   auto full = [&](uint64_t pageBytes) { return std::make_unique<SlowTier>(pageBytes, 0, clock); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pruning: who stays, what becomes free, and that K and V arrive.
-#include "CodecPages.h"
 #include "compress/Prune.h"
+#include "CodecPages.h"
 
 #include <gtest/gtest.h>
 
@@ -134,7 +134,8 @@ TEST(Prune, NothingProtectedIsLost) {
     double ratio = static_cast<double>(random() % 101) / 100;
     PrunePlan plan = planOf(request, scores, ratio, keep);
     std::set<int64_t> kept(plan.positions.begin(), plan.positions.end());
-    ASSERT_EQ(static_cast<int64_t>(kept.size()), std::max<int64_t>(keptTokens(total, ratio), static_cast<int64_t>(guarded.size())));
+    ASSERT_EQ(static_cast<int64_t>(kept.size()),
+              std::max<int64_t>(keptTokens(total, ratio), static_cast<int64_t>(guarded.size())));
     ASSERT_TRUE(std::includes(kept.begin(), kept.end(), guarded.begin(), guarded.end()));
     ASSERT_TRUE(std::is_sorted(plan.positions.begin(), plan.positions.end()));
     // Nobody who left has a higher score than an unprotected one who stayed.
@@ -157,7 +158,8 @@ TEST(Prune, PlanningAgainKeepsOriginalPositions) {
   request.positions = first.positions.data();
   PrunePlan second = planOf(request, randomScores(32, 9), 0.5, {{first.positions[3], first.positions[3] + 1}});
   EXPECT_EQ(second.freed, (std::vector<int32_t>{1}));
-  EXPECT_TRUE(std::includes(first.positions.begin(), first.positions.end(), second.positions.begin(), second.positions.end()));
+  EXPECT_TRUE(
+      std::includes(first.positions.begin(), first.positions.end(), second.positions.begin(), second.positions.end()));
   EXPECT_TRUE(std::count(second.positions.begin(), second.positions.end(), first.positions[3]));
 }
 
@@ -190,13 +192,15 @@ TEST(Prune, MovesCarryKeysAndValues) {
       originals.push_back(block);
     }
     moved = originals;
-    PrunePlan plan = planOf(requestOf(blocks, shape.blockTokens), randomScores(static_cast<size_t>(blocks * shape.blockTokens), 12), 0.4);
+    PrunePlan plan = planOf(requestOf(blocks, shape.blockTokens),
+                            randomScores(static_cast<size_t>(blocks * shape.blockTokens), 12), 0.4);
     std::vector<char *> pages;
     for (TestBlock &block : moved)
       pages.push_back(block.data());
     quire_model_layer layer = layerOf(shape);
     uint64_t start = 0;
-    movePositions({&layer, &start, 1, shape.blockTokens}, pages.data(), plan.moves.data(), static_cast<int64_t>(plan.moves.size()));
+    movePositions({&layer, &start, 1, shape.blockTokens}, pages.data(), plan.moves.data(),
+                  static_cast<int64_t>(plan.moves.size()));
     for (size_t i = 0; i < plan.positions.size(); ++i) {
       int64_t slot = static_cast<int64_t>(i), position = plan.positions[i];
       const TestBlock &from = originals[static_cast<size_t>(position / shape.blockTokens)];

@@ -147,7 +147,8 @@ TEST(SizedPages, RandomSequencesShareOneRange) {
       pages->truncate(length - static_cast<int64_t>(random() % static_cast<uint64_t>(length + 1)));
     } else {
       int64_t tokens = static_cast<int64_t>(random() % (random() % 16 ? 4 : 200));
-      Status status = random() % 4 ? pages->append(tokens, rule) : pages->append(tokens, PageClasses{64 * KiB, 4 * KiB});
+      Status status =
+          random() % 4 ? pages->append(tokens, rule) : pages->append(tokens, PageClasses{64 * KiB, 4 * KiB});
       failures += !status.ok();
       ASSERT_EQ(pages->length(), status.ok() ? length + tokens : length);
     }
