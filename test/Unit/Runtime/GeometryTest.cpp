@@ -163,6 +163,7 @@ TEST(Geometry, AdaptiveGrowth) {
   EXPECT_EQ(adaptiveBlockBytes(4 * KiB, 4 * MiB, 10240), 4 * MiB);
   EXPECT_EQ(adaptiveBlockBytes(4 * KiB, 4 * MiB, 32768), 4 * MiB) << "16 TiB without a cap";
   EXPECT_EQ(adaptiveBlockBytes(4 * KiB, 4 * MiB, INT64_MAX), 4 * MiB);
+  EXPECT_EQ(adaptiveBlockBytes(4 * KiB, 4 * MiB, 64 * 1024), 4 * MiB) << "more doublings than bits";
   EXPECT_EQ(adaptiveBlockBytes(8 * MiB, 4 * MiB, 0), 4 * MiB);
   EXPECT_EQ(adaptiveBlockBytes(1, uint64_t(1) << 63, 63 * 1024), uint64_t(1) << 63);
 }
