@@ -108,6 +108,9 @@ typedef struct quire_pool_options {
   int32_t shuffle;       /* not 0: blocks are handed out in a pseudo-random order, for tests */
   int32_t poison;        /* not 0: free blocks are filled with 0xFF bytes (NaN in every float format), for tests */
   uint64_t shuffle_seed; /* the order depends on nothing else */
+  int32_t zero_on_free;  /* not 0: a block is filled with 0 when it becomes free; with `poison`, with 0xFF */
+  int32_t prefix_cache;  /* not 0: blocks can be published and found by prefix */
+  int32_t exportable;    /* not 0: the arena is a file in memory (memfd) that quire_pool_export shares */
 } quire_pool_options;
 
 typedef struct quire_pool_stats {
@@ -120,6 +123,7 @@ typedef struct quire_pool_stats {
   int64_t sequences;    /* alive */
   int64_t allocations;  /* blocks handed out since creation */
   int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
+  int64_t blocks_reclaimable; /* cached prefixes that nobody uses: not free, but handed out when free ones are short */
 } quire_pool_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -267,6 +271,86 @@ quire_status quire_executor_trace(const quire_executor *executor, const quire_tr
  * ran. Called from inside such a loop it runs on the calling thread. */
 quire_status quire_executor_parallel(quire_executor *executor, int64_t count, int64_t grain, quire_task_fn fn,
                                      void *env);
+
+/*===----------------------------------------------------------------------===*
+ * Tenants and shared prefixes
+ *===----------------------------------------------------------------------===*/
+
+/* On whose behalf sequences and blocks are kept. 0 is never valid; where a tenant is optional it means none. Only sequences of
+ * one tenant share prefixes; everything that a tenant stored uses one model. */
+typedef uint64_t quire_tenant;
+
+typedef struct quire_tenant_options {
+  size_t struct_size;
+  const void *name;        /* what the server knows the tenant by, never what a request says of itself; NULL: unlike all others */
+  size_t name_bytes;       /* the salt is derived from the name and from a secret of this process */
+  int64_t time_to_live_ns; /* cached blocks that nobody used for so long are dropped, see quire_pool_advance; 0: never */
+} quire_tenant_options;
+
+/* QUIRE_INVALID_ARGUMENT if a tenant of this name is alive. */
+quire_status quire_tenant_create(quire_pool *pool, const quire_tenant_options *options, quire_tenant *out);
+
+/* Ends a tenant that has no sequences and blocks any more (else QUIRE_INVALID_ARGUMENT): drops what is cached for it and fills
+ * every free block that may hold stored K and V with 0 (0xFF with `poison`), so that nothing of it is left in the arena.
+ * O(blocks). */
+quire_status quire_tenant_destroy(quire_pool *pool, quire_tenant tenant);
+
+typedef struct quire_tenant_stats {
+  size_t struct_size;
+  int64_t queries;      /* sequences that asked for a prefix, each once, counted when they first commit tokens */
+  int64_t query_tokens; /* that they asked for */
+  int64_t hit_tokens;   /* that they got */
+  int64_t blocks_cached; /* now */
+  int64_t blocks_published;
+  int64_t blocks_merged;  /* a sequence's own that gave way to equal cached ones */
+  int64_t blocks_evicted; /* for want of free ones */
+  int64_t blocks_expired; /* by time_to_live_ns */
+  int64_t collisions;     /* keys that another content had: misses */
+  int64_t sequences;      /* alive */
+} quire_tenant_stats;
+
+quire_status quire_tenant_get_stats(const quire_pool *pool, quire_tenant tenant, quire_tenant_stats *out);
+
+/* From now on, calls with this pool act for a tenant: handles of sequences and blocks that are not its own are refused with
+ * QUIRE_INVALID_ARGUMENT, and what it makes is its own. 0: for the server, which may use all. Tenants are made and destroyed,
+ * and time passes, for the server only. */
+quire_status quire_pool_act_as(quire_pool *pool, quire_tenant tenant);
+
+/* Tells the pool the time (nanoseconds since any moment, never less than before; 0 at first) and drops cached blocks that
+ * nobody used for their tenant's time to live. *dropped may be NULL. */
+quire_status quire_pool_advance(quire_pool *pool, int64_t now_ns, int64_t *dropped);
+
+typedef struct quire_sequence_options {
+  size_t struct_size;
+  quire_tenant tenant; /* 0: the one that the pool acts for */
+  int32_t resumed;     /* not 0: the sequence existed before and was counted then; its query is not counted again */
+} quire_sequence_options;
+
+/* As quire_sequence_create, for a tenant. Forks belong to the tenant of their source. */
+quire_status quire_sequence_create_with(quire_pool *pool, const quire_sequence_options *options, quire_sequence *out);
+
+/* Puts the longest cached prefix of tokens[0 .. count) into an empty sequence, by reference: no bytes move. It is whole blocks,
+ * and at most count - 1 tokens, so that one is left to compute. *matched tokens are then stored. The pool has `prefix_cache`,
+ * the sequence has a tenant. Allocates nothing from the heap. */
+quire_status quire_sequence_match_prefix(quire_pool *pool, quire_sequence sequence, const int64_t *tokens, int64_t count,
+                                         int64_t *matched);
+
+/* Makes the full blocks of the first `count` tokens findable, which are these and are stored. A block that is cached already
+ * takes the place of the sequence's own, so the block table may change. Blocks stay cached when their last user is gone, until
+ * free ones are short (then those unused for the longest time go, the last of a prefix first), their time to live is over, or
+ * the tenant ends. Cached blocks are never written again. Allocates nothing from the heap. */
+quire_status quire_sequence_publish(quire_pool *pool, quire_sequence sequence, const int64_t *tokens, int64_t count);
+
+/* Hands a sequence over: all that it holds gets a new handle, the old one is stale. No bytes move. */
+quire_status quire_sequence_move(quire_pool *pool, quire_sequence sequence, quire_sequence *out);
+
+/* A descriptor of the arena that another process can map for reading (MAP_SHARED) but not for writing, nor resize; the caller
+ * closes it. The process sees every block of every tenant, as it is at that moment: keep the sequences that it reads, and tell
+ * it when they change. The pool has `exportable`. */
+quire_status quire_pool_export(const quire_pool *pool, int *descriptor);
+
+/* Where block number `index` of `layer` begins in that file. */
+quire_status quire_pool_block_offset(const quire_pool *pool, int64_t layer, int32_t index, uint64_t *out);
 
 #ifdef __cplusplus
 }

@@ -81,6 +81,9 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
     wanted.order.shuffle = given.shuffle != 0;
     wanted.order.seed = given.shuffle_seed;
     wanted.poison = given.poison != 0;
+    wanted.zeroOnFree = given.zero_on_free != 0;
+    wanted.prefixCache = given.prefix_cache != 0;
+    wanted.exportable = given.exportable != 0;
     std::unique_ptr<Pool> made;
     QUIRE_TRY(Pool::create(*info, wanted, made));
     *out = new quire_pool{std::move(made)};
@@ -103,6 +106,7 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.sequences = p.sequenceCount();
   stats.allocations = p.allocations();
   stats.copied_bytes = p.copiedBytes();
+  stats.blocks_reclaimable = p.blocksReclaimable();
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
 }
 
@@ -145,7 +149,7 @@ quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int
 quire_status quire_sequence_create(quire_pool *pool, quire_sequence *out) {
   if (!pool || !out)
     return nullArgument("pool and out");
-  return guarded([&] { return pool->pool->createSequence(*out); });
+  return guarded([&] { return pool->pool->createSequence({}, *out); });
 }
 
 quire_status quire_sequence_release(quire_pool *pool, quire_sequence sequence) {

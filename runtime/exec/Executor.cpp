@@ -144,9 +144,9 @@ Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   std::sort(distinct_.begin(), end);
   if (std::adjacent_find(distinct_.begin(), end) != end)
     return failure(QUIRE_INVALID_ARGUMENT, "expected different sequences, but one comes twice");
-  if (wanted > pool_->blocksFree())
+  if (wanted > pool_->blocksAvailable())
     return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(wanted),
-                   ll(pool_->blocksFree()), ll(pool_->blocksTotal()));
+                   ll(pool_->blocksAvailable()), ll(pool_->blocksTotal()));
   stride = 1;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
     QUIRE_TRY(pool_->reserve(batch.sequences[s], batch.token_counts[s]));

@@ -20,13 +20,14 @@ static constexpr unsigned char poisonByte = 0xFF;
 static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(generation) << 32 | index; }
 
 Pool::Pool(uint32_t blocks, const Options &options)
-    : poison_(options.poison), allocator_(blocks, options.order), callerReferences_(blocks) {}
+    : poison_(options.poison), zeroOnFree_(options.zeroOnFree), allocator_(blocks, options.order),
+      callerReferences_(blocks), blockTenants_(blocks), written_(blocks) {}
 
 /// Memory is given on first touch, so a pool that can never be filled would only fail in the middle of a run. Its
 /// tables are touched at once and may alone be too large.
-static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes) {
+static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes, uint64_t prefixBytes) {
   uint64_t arena = blocks * blockBytes; // at most the budget
-  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
+  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint8_t) + prefixBytes);
   uint64_t memory = physicalMemory();
   if (arena <= memory && tables <= memory - arena)
     return success();
@@ -47,7 +48,8 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
                    static_cast<unsigned long long>(options.bytes), static_cast<long long>(info.block_tokens),
                    static_cast<long long>(blockBytes));
   blocks = std::min<uint64_t>(blocks, INT32_MAX);
-  QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes)));
+  uint64_t prefixBytes = options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0;
+  QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes), prefixBytes));
   std::unique_ptr<Pool> pool(new Pool(static_cast<uint32_t>(blocks), options));
   pool->blockTokens_ = info.block_tokens;
   pool->blockBytes_ = blockBytes;
@@ -60,7 +62,9 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
     bytes += blocks * static_cast<uint64_t>(info.layers[l].block_bytes);
     bytes = (bytes + layerAlignment - 1) & ~(layerAlignment - 1);
   }
-  QUIRE_TRY(pool->arena_.map(bytes, MappedMemory::Pages::Huge));
+  if (options.prefixCache)
+    pool->prefix_ = std::make_unique<PrefixCache>(static_cast<uint32_t>(blocks), info.block_tokens, options.prefix);
+  QUIRE_TRY(options.exportable ? pool->arena_.mapShared(bytes) : pool->arena_.map(bytes, MappedMemory::Pages::Huge));
   QUIRE_TRY(pool->arena_.populate());
   for (int64_t l = 0; l < info.layer_count; ++l)
     pool->layers_.push_back({pool->arena_.data() + offsets[l], info.layers[l].block_bytes});
@@ -82,9 +86,38 @@ void Pool::copyBlock(uint32_t from, uint32_t to) {
   copiedBytes_ += blockBytes_;
 }
 
+void Pool::eraseBlock(uint32_t block) {
+  fill(block, poison_ ? poisonByte : 0);
+  written_[block] = 0;
+}
+
+Status Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
+  QUIRE_TRY(makeRoom(count));
+  size_t first = out.size();
+  allocator_.allocate(static_cast<uint32_t>(count), out);
+  for (size_t i = first; i < out.size(); ++i)
+    written_[static_cast<size_t>(out[i])] = 1;
+  return success();
+}
+
+bool Pool::addReference(uint32_t block) {
+  if (!allocator_.retain(block))
+    return false;
+  if (prefix_ && prefix_->idle(block))
+    prefix_->setUsed(block);
+  return true;
+}
+
 void Pool::dropReference(uint32_t block) {
-  if (allocator_.release(block) && poison_)
-    fill(block, poisonByte);
+  if (allocator_.release(block)) {
+    if (poison_ || zeroOnFree_)
+      eraseBlock(block);
+    return;
+  }
+  if (!prefix_ || !prefix_->contains(block) || allocator_.references(block) != 1)
+    return;
+  prefix_->setIdle(block, now_);
+  noteExpiry(block);
 }
 
 Status Pool::findBlock(quire_block handle, uint32_t &out) const {
@@ -96,6 +129,8 @@ Status Pool::findBlock(quire_block handle, uint32_t &out) const {
   // sequences use is as stale as a free one.
   if (allocator_.generation(index) != generation || callerReferences_[index] == 0)
     return failure(QUIRE_STALE_HANDLE, "block %u was released", index);
+  if (acting_ != Tenants::nobody && blockTenants_[index] != acting_)
+    return failure(QUIRE_INVALID_ARGUMENT, "not a block handle of this tenant");
   out = index;
   return success();
 }
@@ -105,12 +140,14 @@ Status Pool::allocate(int64_t count, quire_block *out) {
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
   std::vector<int32_t> blocks;
-  if (count > blocksFree() || !allocator_.allocate(static_cast<uint32_t>(count), blocks))
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", static_cast<long long>(count),
-                   static_cast<long long>(blocksFree()), static_cast<long long>(blocksTotal()));
+  if (count <= blocksAvailable()) // so that what can throw comes before an eviction
+    blocks.reserve(static_cast<size_t>(count));
+  QUIRE_TRY(takeBlocks(count, blocks));
   for (size_t i = 0; i < blocks.size(); ++i) {
     uint32_t block = static_cast<uint32_t>(blocks[i]);
     callerReferences_[block] = 1;
+    blockTenants_[block] = acting_;
+    ++tenants_[acting_].blocks;
     out[i] = handleOf(block, allocator_.generation(block));
   }
   checkInvariants();
@@ -120,7 +157,7 @@ Status Pool::allocate(int64_t count, quire_block *out) {
 Status Pool::retain(quire_block handle) {
   uint32_t block;
   QUIRE_TRY(findBlock(handle, block));
-  if (!allocator_.retain(block))
+  if (!addReference(block))
     return failure(QUIRE_INVALID_ARGUMENT, "block %u has too many references", block);
   ++callerReferences_[block];
   checkInvariants();
@@ -130,7 +167,8 @@ Status Pool::retain(quire_block handle) {
 Status Pool::release(quire_block handle) {
   uint32_t block;
   QUIRE_TRY(findBlock(handle, block));
-  --callerReferences_[block];
+  if (--callerReferences_[block] == 0)
+    --tenants_[blockTenants_[block]].blocks;
   dropReference(block);
   checkInvariants();
   return success();
@@ -147,6 +185,7 @@ Status Pool::validate() const {
   QUIRE_TRY(allocator_.validate());
   std::vector<uint64_t> counted(callerReferences_.begin(), callerReferences_.end());
   QUIRE_TRY(validateSequences(counted));
+  QUIRE_TRY(validateSharing(counted));
   for (uint32_t block = 0; block < allocator_.total(); ++block)
     if (counted[block] != allocator_.references(block))
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but %llu owners", block,
