@@ -106,6 +106,8 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   wanted.struct_size = sizeof(wanted);
   wanted.bytes = options.kvBytes;
   wanted.poison = options.poison;
+  wanted.zero_on_free = options.zeroOnFree;
+  wanted.prefix_cache = options.limits.prefixCache;
   wanted.shuffle = options.shuffleSeed.has_value();
   wanted.shuffle_seed = options.shuffleSeed.value_or(0);
   quire_pool *pool = nullptr;
@@ -235,6 +237,30 @@ int runRequests(const RunOptions &options) {
     std::fprintf(stderr, "quire-run: warning: %zu of %zu requests ended in errors, see 'error' in their results\n",
                  sink.failedCount, count);
   return 0;
+}
+
+void applyConfig(const config::Config &config, RunOptions &options) {
+  options.kvBytes = config.memory.fastBytes;
+  options.limits.maxBatch = config.serving.maxBatch;
+  options.limits.prefillChunk = config.serving.prefillChunk;
+  options.limits.mixedChunk = config.serving.mixedChunk;
+  options.limits.prefixCache = config.share.prefixCache;
+  options.limits.prefixTimeToLive = config.security.ttl;
+  options.threads = config.serving.threads;
+  options.zeroOnFree = config.security.zeroOnFree;
+}
+
+config::Config effectiveConfig(const RunOptions &options) {
+  config::Config config;
+  config.memory.fastBytes = options.kvBytes;
+  config.serving.maxBatch = options.limits.maxBatch;
+  config.serving.prefillChunk = options.limits.prefillChunk;
+  config.serving.mixedChunk = options.limits.mixedChunk;
+  config.share.prefixCache = options.limits.prefixCache;
+  config.security.ttl = options.limits.prefixTimeToLive;
+  config.serving.threads = options.threads;
+  config.security.zeroOnFree = options.zeroOnFree;
+  return config;
 }
 
 int runDescribe(const RunOptions &options) {

@@ -14,7 +14,8 @@ int64_t Scheduler::Active::token(int64_t index) const {
 
 Scheduler::Scheduler(const quire_model_info &model, quire_pool *pool, quire_executor *executor,
                      const SchedulerLimits &limits, ResultSink &sink)
-    : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink) {
+    : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink),
+      prefixes_(pool, limits.prefixCache, limits.prefixTimeToLive) {
   quire_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
   quire_pool_get_stats(pool_, &stats);
@@ -30,7 +31,7 @@ int64_t Scheduler::freeBlocks() const {
   quire_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
   quire_pool_get_stats(pool_, &stats);
-  return stats.blocks_free;
+  return stats.blocks_free + stats.blocks_reclaimable;
 }
 
 /// A failure that no request caused.
@@ -94,6 +95,41 @@ void Scheduler::releaseBlocks(Active &active) {
   active.sequence = 0;
   active.stored = 0;
   active.recorded = 0;
+  active.published = 0;
+}
+
+/// Gives the request its cached prefix, if such are kept.
+bool Scheduler::openShared(Active &active) {
+  if (!prefixes_.enabled())
+    return true;
+  stored_.clear();
+  for (int64_t i = 0; i < active.known(); ++i)
+    stored_.push_back(active.token(i));
+  if (prefixes_.open(active.request.tenant, active.preempted, stored_, active.sequence, active.stored) != QUIRE_OK)
+    return broken("looking for a prefix");
+  active.published = active.stored / model_.block_tokens;
+  return true;
+}
+
+/// Lets others find the blocks that became full. Where equal ones were cached,
+/// the table changes: for the statistics it is given back and taken anew.
+bool Scheduler::publishBlocks(Active &active) {
+  int64_t full = active.stored / model_.block_tokens;
+  if (!prefixes_.enabled() || full == active.published)
+    return true;
+  stored_.clear();
+  for (int64_t i = 0; i < full * model_.block_tokens; ++i)
+    stored_.push_back(active.token(i));
+  bool changed = false;
+  if (prefixes_.publish(active.sequence, stored_, changed) != QUIRE_OK)
+    return broken("publishing a prefix");
+  active.published = full;
+  if (changed) {
+    statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
+    active.recorded = 0;
+    recordBlocks(active);
+  }
+  return true;
 }
 
 void Scheduler::preemptYoungest() {
@@ -174,8 +210,11 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
     Active &active = requests_[index];
     // One that gave way comes back only if it will not have to again at once.
     int64_t spare = active.preempted && !running_.empty() ? 1 : 0;
-    int64_t needed = blocksFor(active.known());
+    if (!openShared(active))
+      return false;
+    int64_t needed = blocksFor(active.known()) - blocksFor(active.stored);
     if (needed + spare > freeBlocks()) {
+      releaseBlocks(active);
       if (!running_.empty())
         return true;
       waiting_.pop_front();
@@ -184,13 +223,13 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
         return false;
       continue;
     }
-    if (quire_sequence_create(pool_, &active.sequence) != QUIRE_OK ||
-        quire_sequence_reserve(pool_, active.sequence, active.known()) != QUIRE_OK)
+    if ((!active.sequence && quire_sequence_create(pool_, &active.sequence) != QUIRE_OK) ||
+        quire_sequence_reserve(pool_, active.sequence, active.pending()) != QUIRE_OK)
       return broken("admitting a request");
     waiting_.pop_front();
     running_.push_back(index);
     active.prefillEnd = active.known();
-    int64_t tokens = std::min(active.known(), budget);
+    int64_t tokens = std::min(active.pending(), budget);
     budget -= tokens;
     prefill += tokens;
     parts_.push_back({index, tokens});
@@ -202,6 +241,10 @@ Scheduler::Progress Scheduler::step() {
   if (waiting_.empty() && running_.empty())
     return Progress::Idle;
   parts_.clear();
+  if (prefixes_.advance(std::chrono::nanoseconds(Clock::now() - start_).count()) != QUIRE_OK) {
+    broken("dropping old prefixes");
+    return Progress::Failed;
+  }
   bool preempted = false;
   if (!growRunning(preempted))
     return Progress::Failed;
@@ -251,6 +294,9 @@ bool Scheduler::runStep(int64_t prefill) {
   record.ms = std::chrono::duration<double, std::milli>(Clock::now() - before).count();
   record.tokens = static_cast<int64_t>(tokens_.size());
   record.sequences = batch.sequence_count;
+  for (const Part &part : parts_)
+    if (!publishBlocks(requests_[part.active]))
+      return false;
   statistics_.steps.push_back(record);
   statistics_.maxSequencesInStep = std::max(statistics_.maxSequencesInStep, record.sequences);
   statistics_.maxPrefillTokensInStep = std::max(statistics_.maxPrefillTokensInStep, prefill);
@@ -331,6 +377,7 @@ const Statistics &Scheduler::statistics() {
   statistics_.prefetchIssued = executor.prefetch_issued;
   statistics_.prefetchRedundant = executor.prefetch_redundant;
   statistics_.threads = executor.threads;
+  statistics_.prefix = prefixes_.statistics();
   return statistics_;
 }
 

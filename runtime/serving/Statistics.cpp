@@ -40,6 +40,15 @@ std::string statisticsJson(const Statistics &s) {
   root["kv_copy_bytes"] = s.kvCopyBytes;
   root["largest_gap_ms"] = std::round(s.largestGapMs * 1000) / 1000;
   root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};
+  if (s.prefix.enabled)
+    root["prefix"] = {{"tenants", s.prefix.tenants},
+                      {"queries", s.prefix.queries},
+                      {"query_tokens", s.prefix.queryTokens},
+                      {"hit_tokens", s.prefix.hitTokens},
+                      {"blocks_published", s.prefix.blocksPublished},
+                      {"blocks_merged", s.prefix.blocksMerged},
+                      {"blocks_evicted", s.prefix.blocksEvicted},
+                      {"blocks_expired", s.prefix.blocksExpired}};
   Json tables = Json::object();
   for (const auto &[id, blocks] : s.finalBlockTables)
     tables[id] = blocks;

@@ -2,6 +2,7 @@
 // Options by getopt_long, numbers strictly.
 #include "CommandLine.h"
 
+#include "config/Quantity.h"
 #include "serving/OutputPaths.h"
 
 #include <cctype>
@@ -17,6 +18,7 @@ namespace quire::serving {
 const char helpText[] =
     R"(usage: quire-run MODEL.quire --requests=IN.jsonl --output=OUT.jsonl [options]
        quire-run MODEL.quire --describe [--json] [--kv-bytes=SIZE]
+       quire-run --print-config [--config=FILE] [options]
 
 Serves generation requests with a model that quirec compiled: many sequences of different lengths share each step, their
 keys and values lie in blocks of one pool.
@@ -36,11 +38,15 @@ line is an error of that request alone. Results: one line each, in the order in 
   --mixed-chunk=N      the same in a step where other sequences decode: bounds the time between two of their tokens (64)
   --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
   --threads=N          threads of a step (all cores that this process may use)
+  --prefix-cache[=on|off]
+                       store and compute once what prompts have in common; only requests of the same 'tenant' share (off)
+  --config=FILE        take options from a YAML file, before those of the command line; --help-config lists its keys
+  --print-config       print the configuration that a run would have, and exit
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
   --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
-  --help, --version
+  --help, --help-config, --version
 
 Interrupting (Ctrl-C) ends the run after the current step and keeps the results that are finished.
 Exit codes: 0 done, also if single requests failed; 1 bad usage or bad input; 130 or 143 interrupted.
@@ -62,6 +68,10 @@ enum Option {
   Stats,
   Describe,
   Json,
+  PrefixCache,
+  ConfigFile,
+  PrintConfig,
+  HelpConfig,
   Help,
   Version
 };
@@ -80,6 +90,10 @@ const option longOptions[] = {
     {"stats", required_argument, nullptr, Stats},
     {"describe", no_argument, nullptr, Describe},
     {"json", no_argument, nullptr, Json},
+    {"prefix-cache", optional_argument, nullptr, PrefixCache},
+    {"config", required_argument, nullptr, ConfigFile},
+    {"print-config", no_argument, nullptr, PrintConfig},
+    {"help-config", no_argument, nullptr, HelpConfig},
     {"help", no_argument, nullptr, Help},
     {"version", no_argument, nullptr, Version},
     {nullptr, 0, nullptr, 0},
@@ -95,31 +109,6 @@ static bool parseNumber(const char *text, uint64_t &out, const char **rest) {
   out = std::strtoull(text, &end, 10);
   *rest = end;
   return errno == 0;
-}
-
-bool parseSize(const char *text, uint64_t &out) {
-  struct Unit {
-    const char *name;
-    uint64_t bytes;
-  };
-  static const Unit units[] = {{"", 1},
-                               {"B", 1},
-                               {"KiB", uint64_t(1) << 10},
-                               {"MiB", uint64_t(1) << 20},
-                               {"GiB", uint64_t(1) << 30},
-                               {"TiB", uint64_t(1) << 40},
-                               {"KB", 1000},
-                               {"MB", 1000000},
-                               {"GB", 1000000000},
-                               {"TB", 1000000000000}};
-  uint64_t count;
-  const char *rest;
-  if (!parseNumber(text, count, &rest))
-    return false;
-  for (const Unit &unit : units)
-    if (std::strcmp(rest, unit.name) == 0)
-      return !__builtin_mul_overflow(count, unit.bytes, &out);
-  return false;
 }
 
 static bool refuse(const char *name, const char *expected, const char *got) {
@@ -168,7 +157,7 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case MixedChunk:
     return readCount("mixed-chunk", optarg, 1000 * million, out.limits.mixedChunk);
   case KvBytes:
-    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
+    return (config::parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
   case ShuffleBlocks:
     return readSeed(optarg, out);
   case PoisonFreeBlocks:
@@ -185,6 +174,14 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case Json:
     out.json = true;
     return true;
+  case PrefixCache:
+    out.limits.prefixCache = !optarg || std::strcmp(optarg, "on") == 0;
+    return out.limits.prefixCache || std::strcmp(optarg, "off") == 0 || refuse("prefix-cache", "on or off", optarg);
+  case ConfigFile: // read before all others
+    return true;
+  case PrintConfig:
+    action = Action::PrintConfig;
+    return true;
   default: // getopt_long has said what is wrong
     return false;
   }
@@ -197,17 +194,48 @@ static Action refuseUsage(const char *text) {
   return Action::Refuse;
 }
 
+/// The file comes first, wherever it is named: the command line has the last word.
+static bool readConfigFile(int argc, char **argv, RunOptions &out) {
+  const char *path = nullptr;
+  int code;
+  opterr = 0; // mistakes are told by the second reading
+  while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
+    if (code == ConfigFile && path)
+      return refuse("config", "one file", optarg);
+    if (code == ConfigFile)
+      path = optarg;
+  }
+  opterr = 1;
+  optind = 0; // begins anew
+  config::Config read;
+  if (path) {
+    runtime::Status status = config::readConfig(path, read);
+    if (!status.ok()) {
+      std::fprintf(stderr, "quire-run: error: %s\n", status.text().c_str());
+      return false;
+    }
+    applyConfig(read, out);
+  }
+  return true;
+}
+
 Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   Action action = Action::Run;
   int code;
+  if (!readConfigFile(argc, argv, out))
+    return refuseUsage(nullptr);
   while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
     if (code == Help || code == 'h')
       return Action::Help;
+    if (code == HelpConfig)
+      return Action::HelpConfig;
     if (code == Version)
       return Action::Version;
     if (!readOption(code, out, action))
       return refuseUsage(nullptr);
   }
+  if (action == Action::PrintConfig && optind == argc)
+    return action;
   if (optind == argc)
     return refuseUsage("expected a model folder, but got none");
   if (optind + 1 < argc)
