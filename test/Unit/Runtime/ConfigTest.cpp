@@ -186,7 +186,7 @@ TEST(Config, MistakesAreNamedWithLineAndColumn) {
 }
 
 TEST(Config, WhatIsNoYamlIsRefusedWithItsPlace) {
-  for (const char *text : {"memory: {fast_bytes: 1", "memory:\n\t- x\n\t\tb: [", "memory: b: c\n", "memory: ]\n", "%YAML 9.9.9\n---\n{}\n", "@\n"}) {
+  for (const char *text : {"memory: {fast_bytes: 1", "memory:\n\t- x\n\t\tb: [", "memory: {fast_bytes: 1GiB}}\n", "memory: ]\n", "%YAML 9.9.9\n---\n{}\n", "@\n"}) {
     std::string error = errorOf(text);
     EXPECT_EQ(error.rfind("f.yaml:", 0), 0u) << error;
     EXPECT_NE(error.find(": not valid YAML: "), std::string::npos) << error;

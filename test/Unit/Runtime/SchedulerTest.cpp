@@ -37,6 +37,7 @@ struct Mode {
   bool shuffle = false;
   int64_t threads = 2;
   int64_t mixedChunk = 64;
+  bool prefixCache = false;
 };
 
 Request request(const std::string &id, size_t promptLength, int64_t count, int64_t seed) {
@@ -63,20 +64,23 @@ struct Served {
 
 void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) {
   ModelPointer model = makeModel();
-  PoolPointer pool = makePool({mode.blocks, mode.shuffle, 7, true});
+  PoolSettings settings = {mode.blocks, mode.shuffle, 7, true, mode.prefixCache};
+  PoolPointer pool = makePool(settings);
   ExecutorPointer executor =
       makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk, mode.maxBatch);
-  Scheduler scheduler(*quire_model_get_info(model.get()), pool.get(), executor.get(),
-                      {mode.maxBatch, mode.prefillChunk, mode.mixedChunk}, run.sink);
+  auto scheduler = std::make_unique<Scheduler>(
+      *quire_model_get_info(model.get()), pool.get(), executor.get(),
+      SchedulerLimits{mode.maxBatch, mode.prefillChunk, mode.mixedChunk, mode.prefixCache, 0}, run.sink);
   for (const Request &r : requests)
-    ASSERT_TRUE(scheduler.add(r));
+    ASSERT_TRUE(scheduler->add(r));
   Scheduler::Progress progress;
   int64_t steps = 0;
-  while ((progress = scheduler.step()) == Scheduler::Progress::Stepped)
+  while ((progress = scheduler->step()) == Scheduler::Progress::Stepped)
     ASSERT_LT(++steps, 100000) << "no end";
-  ASSERT_EQ(progress, Scheduler::Progress::Idle) << scheduler.error();
-  run.statistics = scheduler.statistics();
+  ASSERT_EQ(progress, Scheduler::Progress::Idle) << scheduler->error();
+  run.statistics = scheduler->statistics();
   EXPECT_EQ(run.sink.results.size(), requests.size());
+  scheduler.reset(); // and with it what is cached
   EXPECT_EQ(statsOf(pool.get()).blocks_free, mode.blocks) << "blocks were lost";
   EXPECT_EQ(statsOf(pool.get()).sequences, 0);
   EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
@@ -373,4 +377,117 @@ TEST(Scheduler, NoMoreRequestsBeginThanTheBatchHolds) {
       EXPECT_GE(run.statistics.preemptions, 1) << blocks << " blocks";
       EXPECT_LE(run.sink.mostBegun, 4) << blocks << " blocks";
     }
+}
+
+namespace {
+
+/// Requests of two tenants and of none that begin alike.
+std::vector<Request> alike() {
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < 12; ++i) {
+    Request r = request(std::to_string(i), 70, 6, 1);
+    r.prompt.resize(static_cast<size_t>(55 + i));
+    r.prompt.push_back(i);
+    r.tenant = i % 3 == 0 ? "" : i % 3 == 1 ? "a" : "b";
+    requests.push_back(r);
+  }
+  return requests;
+}
+
+int64_t prefillTokens(const Served &run) {
+  int64_t tokens = 0;
+  for (const StepRecord &step : run.statistics.steps)
+    tokens += step.tokens;
+  return tokens;
+}
+
+} // namespace
+
+TEST(Scheduler, PrefixCacheSavesPrefillAndChangesNoToken) {
+  std::vector<Request> requests = alike();
+  int64_t prompts = 0;
+  for (const Request &r : requests)
+    prompts += static_cast<int64_t>(r.prompt.size());
+  for (int64_t batch : {1, 4}) {
+    Served without, with;
+    Mode mode;
+    mode.maxBatch = batch;
+    serve(requests, mode, without);
+    mode.prefixCache = true;
+    serve(requests, mode, with);
+    expectReference(requests, without);
+    expectReference(requests, with);
+    const PrefixStatistics &prefix = with.statistics.prefix;
+    EXPECT_FALSE(without.statistics.prefix.enabled);
+    EXPECT_EQ(prefillTokens(with), prefillTokens(without) - prefix.hitTokens);
+    EXPECT_EQ(prefix.tenants, 3);
+    EXPECT_EQ(prefix.queries, 12);
+    EXPECT_EQ(prefix.queryTokens, prompts);
+    if (batch == 1) // all but the first of each tenant find the three full blocks that they have in common
+      EXPECT_EQ(prefix.hitTokens, 9 * 48);
+    else
+      EXPECT_GT(prefix.hitTokens, 0);
+    EXPECT_EQ(with.statistics.kvCopyBytes, 0);
+  }
+}
+
+TEST(Scheduler, PrefixesAreNotSharedAcrossTenants) {
+  std::vector<Request> requests = alike();
+  for (size_t i = 0; i < requests.size(); ++i)
+    requests[i].tenant = std::to_string(i);
+  Served run;
+  Mode mode;
+  mode.maxBatch = 1;
+  mode.prefixCache = true;
+  serve(requests, mode, run);
+  expectReference(requests, run);
+  EXPECT_EQ(run.statistics.prefix.hitTokens, 0);
+  EXPECT_EQ(run.statistics.prefix.tenants, 12);
+}
+
+TEST(Scheduler, PrefixCacheUnderPressure) {
+  std::vector<Request> requests = alike();
+  for (Request &r : requests)
+    r.maxNewTokens = 20;
+  int64_t preemptions = 0, evicted = 0;
+  for (int64_t blocks : {6, 9})
+    for (int64_t chunk : {16, 512}) {
+      Served run;
+      Mode mode;
+      mode.blocks = blocks;
+      mode.prefillChunk = chunk;
+      mode.shuffle = chunk == 16;
+      mode.prefixCache = true;
+      serve(requests, mode, run);
+      expectReference(requests, run);
+      preemptions += run.statistics.preemptions;
+      evicted += run.statistics.prefix.blocksEvicted;
+      EXPECT_EQ(run.statistics.prefix.queries, 12) << "those that gave way count once";
+      EXPECT_LE(run.statistics.prefix.hitTokens, 9 * 48) << "their own blocks are no hits";
+    }
+  EXPECT_GT(preemptions, 0);
+  EXPECT_GT(evicted, 0);
+}
+
+/// Requests that run at the same time and store the same blocks end with one of each; the events say so.
+TEST(Scheduler, BlockEventsFollowMergedBlocks) {
+  std::vector<Request> requests = alike();
+  for (Request &r : requests)
+    r.tenant.clear();
+  Served run;
+  Mode mode;
+  mode.maxBatch = 4;
+  mode.prefixCache = true;
+  serve(requests, mode, run);
+  expectReference(requests, run);
+  EXPECT_GT(run.statistics.prefix.blocksMerged, 0);
+  std::map<std::string, std::vector<int32_t>> tables, last;
+  for (const BlockEvent &event : run.statistics.blockEvents) {
+    std::vector<int32_t> &table = tables[event.id];
+    if (event.taken.empty())
+      last[event.id] = std::move(table), table.clear();
+    table.insert(table.end(), event.taken.begin(), event.taken.end());
+  }
+  for (const auto &[id, blocks] : run.statistics.finalBlockTables)
+    EXPECT_EQ(last.at(id), blocks) << id;
 }
