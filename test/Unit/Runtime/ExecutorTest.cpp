@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Steps: ragged batches against the contiguous reference, call traces, refused batches, no heap use.
+#include "AllocationCount.h"
 #include "TestPool.h"
 
 #include <cstdlib>
@@ -9,7 +10,7 @@ using namespace quire::test;
 
 #ifndef QUIRE_CHECK_INVARIANTS // the checks allocate, and sanitizers have an operator new of their own
 /// Allocations through operator new of this program, on all threads.
-static std::atomic<int64_t> allocations{0};
+std::atomic<int64_t> allocations{0};
 
 void *operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
