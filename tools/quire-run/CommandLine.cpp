@@ -2,6 +2,7 @@
 // Options by getopt_long, numbers strictly.
 #include "CommandLine.h"
 
+#include "core/ByteSize.h"
 #include "serving/OutputPaths.h"
 
 #include <cctype>
@@ -97,30 +98,7 @@ static bool parseNumber(const char *text, uint64_t &out, const char **rest) {
   return errno == 0;
 }
 
-bool parseSize(const char *text, uint64_t &out) {
-  struct Unit {
-    const char *name;
-    uint64_t bytes;
-  };
-  static const Unit units[] = {{"", 1},
-                               {"B", 1},
-                               {"KiB", uint64_t(1) << 10},
-                               {"MiB", uint64_t(1) << 20},
-                               {"GiB", uint64_t(1) << 30},
-                               {"TiB", uint64_t(1) << 40},
-                               {"KB", 1000},
-                               {"MB", 1000000},
-                               {"GB", 1000000000},
-                               {"TB", 1000000000000}};
-  uint64_t count;
-  const char *rest;
-  if (!parseNumber(text, count, &rest))
-    return false;
-  for (const Unit &unit : units)
-    if (std::strcmp(rest, unit.name) == 0)
-      return !__builtin_mul_overflow(count, unit.bytes, &out);
-  return false;
-}
+bool parseSize(const char *text, uint64_t &out) { return runtime::parseByteSize(text, out); }
 
 static bool refuse(const char *name, const char *expected, const char *got) {
   std::fprintf(stderr, "quire-run: error: --%s: expected %s, but got '%s'\n", name, expected, got);
