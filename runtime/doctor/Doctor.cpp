@@ -185,7 +185,7 @@ void Examination::examineWaiting() {
 }
 
 void Examination::examineTables() {
-  Ratio time = tableTimeShare(v_.counters), bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
+  Ratio time = v_.isTableTimed ? tableTimeShare(v_.counters) : std::nullopt, bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
   if (time && v_.counters.steps >= t_.minSteps && *time > t_.maxTableTime)
     add("table-time", Severity::Warning, *time, t_.maxTableTime,
         format("page tables took %.3f of the steps' time, above %.2f: use larger blocks", *time, t_.maxTableTime), largerBlocks());

@@ -17,6 +17,7 @@ namespace quire::runtime {
 /// empty, and rules that need it are silent.
 struct Vitals {
   PagerCounters counters;
+  bool isTableTimed = true; // false: counters.tableNs was not measured
 
   // Configuration.
   std::optional<PolicyKind> policy;

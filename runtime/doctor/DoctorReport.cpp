@@ -19,7 +19,7 @@ static std::vector<std::pair<const char *, Ratio>> metricsOf(const Vitals &v) {
           {"pollution", pollution(c)},
           {"stall_share", stallShare(c)},
           {"gap_to_optimum", v.optimalMisses ? gapToOptimum(c, *v.optimalMisses) : std::nullopt},
-          {"table_time_share", tableTimeShare(c)},
+          {"table_time_share", v.isTableTimed ? tableTimeShare(c) : std::nullopt},
           {"table_bytes_share", tableBytesShare(v.tableBytes, v.kvBytes)},
           {"internal_fragmentation", internalFragmentation(v.liveBytes, v.allocatedBytes)},
           {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes)},

@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 Vitals vitalsOf(const ReplayReport &report, const ReplayReport::Run &run) {
   Vitals out;
   out.counters = run.result.counters;
+  out.isTableTimed = false;
   out.policy = run.policy;
   out.prefetch = report.options.prefetch;
   out.window = report.options.prefetch == PrefetchKind::None ? 0 : report.options.window;
