@@ -63,18 +63,22 @@ std::string attendModule(const AttendShape &shape, int64_t maxRows) {
   std::string tail = number(shape.heads) + "x" + number(shape.features) + "xf32", all = number(maxRows) + "x" + tail;
   std::string rows = "memref<?x" + tail + ", strided<[" + number(shape.heads * shape.features) + ", " + number(shape.features) + ", 1]>>";
   int64_t rowBytes = alignTo64(shape.heads * shape.features * 4);
+  constexpr int64_t places = 512;
+  int64_t group = shape.heads / shape.kvHeads;
+  std::string parts = "memref<" + number(places) + "x" + number(group) + "x" + number(shape.features + 2) + "xf32>";
   std::string states, body;
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
     std::string name = "%s" + number(layer);
     states += (layer ? ", " : "") + state;
-    body += "  " + name + " = kvrt.acquire %batch, " + number(layer) + " : " + state + "\n  kvrt.attend ins(%q, " + name + ", %batch : " + rows + ", " + state + ") outs(%o : memref<?x" + tail +
+    body += "  " + name + " = kvrt.acquire %batch, " + number(layer) + " : " + state + "\n  kvrt.attend ins(%q, " + name + ", %batch : " + rows + ", " + state + ") parts(%parts : " + parts + ") outs(%o : memref<?x" + tail +
             ">) {scale = 0.125 : f32, window = 0, chunk = 0, causal = true, softcap = 0.0 : f32}\n  kvrt.release " + name + ", %batch : " + state + "\n";
   }
   return "kvrt.raw @q {source = @q, offset = 0} : tensor<" + all + ">\nkvrt.model @step {vocabulary = 1, token_limit = 1, max_positions = -1, block_tokens = " + number(shape.blockTokens) +
          ", layers = [" + states + "], weights_bytes = " + number(alignTo64(maxRows * shape.heads * shape.features * 4)) + ", scratch_per_token = " + number(rowBytes) +
-         "}\nfunc.func @step(%batch: !kvrt.batch) {\n  %rows = kvrt.extent %batch[tokens]\n  %all = kvrt.weight %batch, @q : memref<" + all +
+         ", scratch_fixed = " + number(alignTo64(places * group * (shape.features + 2) * 4)) + "}\nfunc.func @step(%batch: !kvrt.batch) {\n  %rows = kvrt.extent %batch[tokens]\n" +
+         "  %parts = kvrt.scratch %batch : " + parts + "\n  %all = kvrt.weight %batch, @q : memref<" + all +
          ">\n  %q = memref.subview %all[0, 0, 0] [%rows, " + number(shape.heads) + ", " + number(shape.features) + "] [1, 1, 1] : memref<" + all + "> to " + rows +
-         "\n  %o = kvrt.scratch %batch[%rows] : memref<?x" + tail + ">\n" + body + "  return\n}\n";
+         "\n  %o = kvrt.scratch %batch[%rows] {fixed = " + number(alignTo64(places * group * (shape.features + 2) * 4)) + "} : memref<?x" + tail + ">\n" + body + "  return\n}\n";
 }
 
 [[noreturn]] static void giveUp(const llvm::Twine &what) {

@@ -22,13 +22,14 @@ def KVRT_PanelsAttr : KVRT_Attr<"Panels", "panels"> {
 // Arrays of the step structure that code may read. The value is the index of the field in `quire_step`.
 def KVRT_Field : I32Enum<"Field", "an array of the step structure", [
     I32EnumCase<"ids", 0>, I32EnumCase<"positions", 1>, I32EnumCase<"sequence_of", 2>, I32EnumCase<"query_starts", 3>,
-    I32EnumCase<"past_lens", 4>, I32EnumCase<"block_tables", 5>, I32EnumCase<"selected", 6>]> {
+    I32EnumCase<"past_lens", 4>, I32EnumCase<"selected", 5>]> {
   let cppNamespace = "::quire::kvrt";
 }
 
 // Extents of a step. The value is the index of the field in `quire_step`.
 def KVRT_Extent : I32Enum<"Extent", "an extent of the step", [
-    I32EnumCase<"tokens", 12>, I32EnumCase<"sequences", 13>, I32EnumCase<"table_stride", 14>, I32EnumCase<"selected", 15>]> {
+    I32EnumCase<"tokens", 11>, I32EnumCase<"sequences", 12>, I32EnumCase<"table_stride", 13>, I32EnumCase<"selected", 14>,
+    I32EnumCase<"threads", 15>]> {
   let cppNamespace = "::quire::kvrt";
 }
 

@@ -74,6 +74,8 @@ static void memrefEffects(Operation *op, bool writesLast, Effects &effects) {
 
 void quire::kvrt::kernelEffects(Operation *kernel, Effects &effects) {
   memrefEffects(kernel, /*writesLast=*/true, effects);
+  if (auto attend = dyn_cast<AttendOp>(kernel); attend && attend.getParts())
+    effects.emplace_back(MemoryEffects::Write::get(), &attend.getPartsMutable()[0], SideEffects::DefaultResource::get());
   if (llvm::any_of(kernel->getOperandTypes(), llvm::IsaPred<StateType>))
     effects.emplace_back(MemoryEffects::Read::get(), KVResource::get());
 }

@@ -66,6 +66,12 @@ LogicalResult AttendOp::verify() {
     if (type.getRank() != 1 || type.getDimSize(0) != heads || !isFloat(type.getElementType()))
       return emitOpError("expected ") << heads << " sinks, but got " << type;
   }
+  if (Value parts = getParts()) {
+    auto type = cast<MemRefType>(parts.getType());
+    int64_t group = heads / state.getHeads(), floats = state.getValue() + 2;
+    if (!type.hasStaticShape() || type.getDimSize(1) != group || type.getDimSize(2) != floats)
+      return emitOpError("expected parts of shape [places, ") << group << ", " << floats << "], but got " << type;
+  }
   return verifyDestination(*this, getOutput());
 }
 

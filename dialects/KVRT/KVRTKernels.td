@@ -57,7 +57,7 @@ def KVRT_AppendOp : KVRT_Op<"append", [DeclareOpInterfaceMethods<MemoryEffectsOp
   let hasVerifier = 1;
 }
 
-def KVRT_AttendOp : KVRT_DestinationOp<"attend"> {
+def KVRT_AttendOp : KVRT_DestinationOp<"attend", [AttrSizedOperandSegments]> {
   let summary = "attention of the step's rows over the pages of a layer";
   let description = [{
     Row r of sequence s at position p sees the keys k < past_lens[s] + rows of s for which all of these hold: `causal` implies k <= p;
@@ -65,13 +65,17 @@ def KVRT_AttendOp : KVRT_DestinationOp<"attend"> {
     `cap(scale * q . k) + slope[h] * k`, cap(x) = softcap * tanh(x / softcap) when `softcap` > 0. `sinks[h]` is the score of one more
     key without a value. Softmax and sums are in f32; a row that sees nothing gives 0. Query head h uses KV head h / (Hq / Hkv).
 
+    `parts`, on memrefs, is room for results over parts of the keys, from which a target may make more tasks: each place
+    holds the Hq / Hkv query heads of one row, KV head and part, with accumulator, maximum and sum of each. Its contents before and
+    after do not matter.
+
     ```mlir
     %r = kvrt.attend ins(%q, %s, %batch : tensor<?x8x64xf32>, !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>)
            outs(%o : tensor<?x8x64xf32>) {scale = 0.125 : f32, window = 512} -> tensor<?x8x64xf32>
     ```
   }];
   let arguments = (ins KVRT_Shaped:$query, KVRT_StateType:$state, KVRT_BatchType:$batch, Optional<KVRT_Shaped>:$sinks,
-                       KVRT_Shaped:$output, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       Optional<MemRefRankOf<[F32], [3]>>:$parts, KVRT_Shaped:$output, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$window,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$chunk,
                        DefaultValuedAttr<BoolAttr, "true">:$causal,
@@ -79,7 +83,7 @@ def KVRT_AttendOp : KVRT_DestinationOp<"attend"> {
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     `ins` `(` $query `,` $state `,` $batch (`,` `sinks` $sinks^)? `:` type($query) `,` type($state) (`,` type($sinks)^)? `)`
-    `outs` `(` $output `:` type($output) `)` attr-dict (`->` type($result)^)?
+    (`parts` `(` $parts^ `:` type($parts) `)`)? `outs` `(` $output `:` type($output) `)` attr-dict (`->` type($result)^)?
   }];
 }
 

@@ -9,16 +9,9 @@ using namespace quire::kvrt;
 
 LogicalResult ReadOp::verify() {
   auto type = cast<ShapedType>(getResult().getType());
-  bool table = getField() == Field::block_tables;
-  unsigned width = table ? 32 : 64;
-  if (!type.getElementType().isSignlessInteger(width))
-    return emitOpError("expected elements i") << width << ", but got " << type.getElementType();
+  if (!type.getElementType().isSignlessInteger(64))
+    return emitOpError("expected elements i64, but got ") << type.getElementType();
   ArrayRef<int64_t> shape = type.getShape();
-  if (table) {
-    if (type.getRank() != 2 || !type.isDynamicDim(0) || !type.isDynamicDim(1))
-      return emitOpError("expected shape [?, ?], but got ") << type;
-    return success();
-  }
   bool row = type.getRank() == 1 || (type.getRank() == 2 && shape.front() == 1);
   if (!row || !ShapedType::isDynamic(shape.back()))
     return emitOpError("expected shape [?] or [1, ?], but got ") << type;
@@ -68,6 +61,13 @@ LogicalResult ScratchOp::verify() {
                              std::pair(getPerSelected(), "per_selected")})
     if (value % 64 != 0)
       return emitOpError("expected a multiple of 64 bytes, but got ") << name << " = " << value;
+  return success();
+}
+
+LogicalResult TablesOp::inferReturnTypes(MLIRContext *context, std::optional<Location>, ValueRange, DictionaryAttr,
+                                         OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  int64_t shape[] = {ShapedType::kDynamic, ShapedType::kDynamic};
+  types.push_back(MemRefType::get(shape, IntegerType::get(context, 32)));
   return success();
 }
 

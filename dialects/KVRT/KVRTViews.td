@@ -28,7 +28,7 @@ class KVRT_ReadOnlyViewOp<string mnemonic, list<Trait> traits = []>
 def KVRT_ReadOp : KVRT_ReadOnlyViewOp<"read"> {
   let summary = "an array of the step structure";
   let description = [{
-    Rows have the shape [?] or [1, ?]; `block_tables` is [?, ?] of i32: one row per sequence, `table_stride` entries.
+    Its shape is [?] or [1, ?].
 
     ```mlir
     %ids = kvrt.read %batch[ids] : tensor<1x?xi64>
@@ -121,6 +121,20 @@ def KVRT_ScratchOp : KVRT_Op<"scratch", [Pure]> {
   let results = (outs AnyMemRef:$result);
   let assemblyFormat = "$batch (`[` $sizes^ `]`)? attr-dict `:` type($result)";
   let hasVerifier = 1;
+}
+
+def KVRT_TablesOp : KVRT_Op<"tables", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "the block tables of a layer: one row per sequence, `table_stride` entries";
+  let description = [{
+    The block that holds position p of sequence s is entry [s, p / block]. Layers may have different tables.
+
+    ```mlir
+    %t = kvrt.tables %s, %batch : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+    ```
+  }];
+  let arguments = (ins KVRT_StateType:$state, KVRT_BatchType:$batch);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$state `,` $batch attr-dict `:` type($state)";
 }
 
 def KVRT_KeyPageOp : KVRT_Op<"key_page", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a field of a structure below is added, moved or given another meaning. */
-#define QUIRE_MODEL_ABI_VERSION 1
+#define QUIRE_MODEL_ABI_VERSION 2
 
 /* How one KV element is stored. */
 typedef enum quire_element {
@@ -23,11 +23,14 @@ typedef enum quire_element {
   QUIRE_ELEMENT_BF16 = 2
 } quire_element;
 
-/* Where the blocks of one layer lie during a step: block `b` starts at base + b * block_stride (bytes). The runtime owns the
- * memory; the view is valid from `acquire` to `release` of that layer. */
+/* Where the blocks of one layer lie during a step. Positions [i * block_tokens, (i + 1) * block_tokens) of sequence s are in
+ * block b = tables[s * table_stride + i], which starts at base + b * block_stride (bytes). Layers may have different tables:
+ * each has its own part of the pages in memory. The runtime owns the memory; the view is valid from `acquire` to `release` of
+ * that layer. */
 typedef struct quire_kv_view {
   char *base;
   int64_t block_stride;
+  const int32_t *tables; /* [sequences][table_stride] */
 } quire_kv_view;
 
 /* A piece of a parallel loop: runs iterations [begin, end). */
@@ -56,17 +59,17 @@ typedef struct quire_step {
   const int64_t *sequence_of;    /*  2 [tokens] index of the row's sequence in this step */
   const int64_t *query_starts;   /*  3 [sequences + 1] first row of each sequence; the last entry is `tokens` */
   const int64_t *past_lens;      /*  4 [sequences] tokens stored before this step */
-  const int32_t *block_tables;   /*  5 [sequences][table_stride] block of each block_tokens consecutive positions */
-  const int64_t *selected;       /*  6 [selected_count] rows whose logits are wanted, ascending */
-  float *logits;                 /*  7 [selected_count][vocabulary] out */
-  const char *weights;           /*  8 contents of weights.bin, 64-byte aligned */
-  char *scratch;                 /*  9 64-byte aligned; size by the formula of quire_model */
-  const quire_runtime_table *runtime; /* 10 */
-  void *context;                 /* 11 first argument of every runtime call */
-  int64_t tokens;                /* 12 */
-  int64_t sequences;             /* 13 */
-  int64_t table_stride;          /* 14 entries in a row of block_tables */
-  int64_t selected_count;        /* 15 */
+  const int64_t *selected;       /*  5 [selected_count] rows whose logits are wanted, ascending */
+  float *logits;                 /*  6 [selected_count][vocabulary] out */
+  const char *weights;           /*  7 contents of weights.bin, 64-byte aligned */
+  char *scratch;                 /*  8 64-byte aligned; size by the formula of quire_model */
+  const quire_runtime_table *runtime; /* 9 */
+  void *context;                 /* 10 first argument of every runtime call */
+  int64_t tokens;                /* 11 */
+  int64_t sequences;             /* 12 */
+  int64_t table_stride;          /* 13 entries that a sequence has in a layer's tables */
+  int64_t selected_count;        /* 14 */
+  int64_t threads;               /* 15 that run parallel loops, the calling one included; results do not depend on it */
 } quire_step;
 
 /* One cached attention layer. A block of it holds K of all heads, then V of all heads, then padding:

@@ -46,7 +46,9 @@ typedef enum quire_status {
   QUIRE_BAD_ARTEFACT = 7,     /* a file of the model is missing, truncated, edited or malformed */
   QUIRE_WRONG_VERSION = 8,    /* the model was written for another version of the format or the ABI */
   QUIRE_UNSUPPORTED_CPU = 9,  /* the model needs instructions that this machine lacks */
-  QUIRE_INVARIANT_BROKEN = 10 /* a defect of the runtime or of the model's code was caught */
+  QUIRE_INVARIANT_BROKEN = 10, /* a defect of the runtime or of the model's code was caught */
+  QUIRE_NO_SPACE = 11,         /* the slow tier's device is full, below its quota */
+  QUIRE_PAGE_LOST = 12         /* stored K and V cannot be read back, or not as they were written; see the call */
 } quire_status;
 
 /* Name of a status, such as "out of blocks". Never NULL; the memory is static. */
@@ -106,7 +108,33 @@ typedef struct quire_pool_options {
   int32_t shuffle;       /* not 0: blocks are handed out in a pseudo-random order, for tests */
   int32_t poison;        /* not 0: free blocks are filled with 0xFF bytes (NaN in every float format), for tests */
   uint64_t shuffle_seed; /* the order depends on nothing else */
+  int32_t zero_on_free;  /* not 0: a block is filled with 0 when it becomes free; with `poison`, with 0xFF */
+  int32_t prefix_cache;  /* not 0: blocks can be published and found by prefix */
+  int32_t exportable;    /* not 0: the arena is a file in memory (memfd) that quire_pool_export shares */
+  const struct quire_slow_tier_options *slow; /* NULL: all blocks are in memory */
 } quire_pool_options;
+
+/* Which page gives way when one is wanted. */
+typedef enum quire_replacement {
+  QUIRE_REPLACE_SCAN = 0,       /* the one used last: attention reads all pages of a layer, layer after layer, in a cycle */
+  QUIRE_REPLACE_LRU = 1,        /* the one unused for longest; hits 0 in a cycle that is larger than the fast tier */
+  QUIRE_REPLACE_IMPORTANCE = 2, /* the one with the least attention mass lately */
+  QUIRE_REPLACE_ARC = 3         /* adaptive: between what was used once and what was used often */
+} quire_replacement;
+
+/* A second, slow tier under the pool's memory, which `bytes` of quire_pool_options then is: the fast tier. A *page* is one block
+ * of `layers_per_page` layers; pages move between the tiers while steps run. The pool has as many blocks as both tiers
+ * hold, less a sixteenth of the fast one. */
+typedef struct quire_slow_tier_options {
+  size_t struct_size;
+  const char *where; /* "memory", "file:PATH", "throttled" or "throttled:LATENCY,BANDWIDTH", such as throttled:100us,2GB/s */
+  uint64_t bytes;
+  int32_t replacement;     /* quire_replacement */
+  int32_t checksum;        /* 0: as the tier has it (on for files), 1: on, -1: off */
+  int64_t prefetch_window; /* pages of each sequence that may be on their way ahead of need; 0: 3, -1: none */
+  int64_t layers_per_page; /* 0: 1 */
+  int64_t deadline;        /* nanoseconds that a step waits for a page before it counts as lost; 0: 30 s */
+} quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
   size_t struct_size;
@@ -118,7 +146,25 @@ typedef struct quire_pool_stats {
   int64_t sequences;    /* alive */
   int64_t allocations;  /* blocks handed out since creation */
   int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
+  int64_t step_blocks;  /* most blocks that the sequences of one step may have together; with a slow tier fewer than all */
+  int64_t blocks_reclaimable; /* cached prefixes that nobody uses: not free, but handed out when free ones are short */
 } quire_pool_stats;
+
+/* What a slow tier did since the pool was made. Words are defined in docs/Runtime.md, "Tiers". All zero without one. */
+typedef struct quire_paging_stats {
+  size_t struct_size;
+  int64_t page_bytes;
+  int64_t fast_pages;
+  int64_t slow_pages;
+  int64_t metadata_bytes; /* of the page table */
+  int64_t demands, hits, late, misses, polluted_misses;
+  int64_t prefetch_issued, prefetch_redundant, prefetch_useful, prefetch_timely, prefetch_dropped;
+  int64_t evicted_for_demand, evicted_for_prefetch, evicted_for_write;
+  int64_t seals, write_backs;
+  int64_t bytes_in_demand, bytes_in_prefetch, bytes_out;
+  int64_t retries, pages_lost, no_space;
+  int64_t stall_ns, table_ns, step_ns, steps;
+} quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
  * never moved, never grown; all of it is committed here, so that no step waits for memory. Fails with
@@ -130,6 +176,34 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
 void quire_pool_destroy(quire_pool *pool);
 
 quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out);
+
+quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_stats *out);
+
+/* Pages of each sequence that may be on their way ahead of need; from the next step on. Without a slow tier nothing. */
+quire_status quire_pool_set_prefetch_window(quire_pool *pool, int64_t pages);
+
+/* Records what steps ask of their pages from now on, `events` of them at most; 0 ends it. An error without a slow tier. */
+quire_status quire_pool_trace(quire_pool *pool, int64_t events);
+/* Writes the record as trace event JSON, which quire-replay, Perfetto and chrome://tracing read; to a temporary name, then
+ * renamed. */
+quire_status quire_pool_write_trace(const quire_pool *pool, const char *path);
+
+typedef struct quire_doctor_options {
+  size_t struct_size;
+  int32_t json;        /* not 0: JSON instead of text */
+  int64_t preemptions; /* of the caller's scheduling, for the rules about room */
+} quire_doctor_options;
+
+/* Metrics of the pool and what to change, each with the number that led to it; docs/Runtime.md has the rules. With a trace
+ * also the distance to the best possible replacement. The text is the pool's, until the next call of this or
+ * quire_metrics. */
+quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options, const char **text);
+
+/* The counters in the text format that Prometheus scrapes. */
+quire_status quire_metrics(quire_pool *pool, const char **text);
+
+/* Finishes every transfer that is under way. */
+quire_status quire_pool_settle(quire_pool *pool);
 
 /* Checks every invariant of the pool (see docs/Runtime.md); O(blocks). Debug builds do so after every operation and abort. */
 quire_status quire_pool_validate(const quire_pool *pool);
@@ -143,8 +217,15 @@ quire_status quire_block_release(quire_pool *pool, quire_block block);
 /* The number that goes into block tables. */
 quire_status quire_block_index(const quire_pool *pool, quire_block block, int32_t *out);
 
-/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool. */
+/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool. With a slow
+ * tier blocks move: an error; see quire_pool_pin. */
 quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int32_t index, void **out);
+
+/* Brings block number `index` of `layer` into memory, as the layers that share a page with it, and keeps it there until
+ * quire_pool_unpin has been called as often. `write` not 0: the caller will write to it; otherwise a block without content is
+ * an error. Waits for the slow tier. Not during a step. QUIRE_PAGE_LOST, QUIRE_NO_SPACE. */
+quire_status quire_pool_pin(quire_pool *pool, int64_t layer, int32_t index, int32_t write, void **address);
+quire_status quire_pool_unpin(quire_pool *pool, int64_t layer, int32_t index);
 
 /*===----------------------------------------------------------------------===*
  * Sequences
@@ -175,6 +256,10 @@ quire_status quire_sequence_truncate(quire_pool *pool, quire_sequence sequence, 
 
 /* Tokens stored. */
 quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequence, int64_t *out);
+
+/* Tokens before the first one whose K and V were lost, or the length. After QUIRE_PAGE_LOST truncate to it and append the
+ * rest of the tokens again, in every sequence that shares the block. */
+quire_status quire_sequence_intact(const quire_pool *pool, quire_sequence sequence, int64_t *out);
 
 /* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
 quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,
@@ -211,7 +296,9 @@ typedef struct quire_batch {
 } quire_batch;
 
 /* Reserves what is missing, runs the model, commits. `logits` is [selected_count][vocabulary]. On failure nothing has changed,
- * except that after QUIRE_INVARIANT_BROKEN the reservations are kept. Allocates nothing from the heap. */
+ * except that after QUIRE_INVARIANT_BROKEN, QUIRE_PAGE_LOST and QUIRE_NO_SPACE the reservations are kept. With a slow tier
+ * also QUIRE_OUT_OF_BLOCKS if the sequences have more blocks than step_blocks, QUIRE_PAGE_LOST if stored K or V could not be
+ * read back (see quire_sequence_intact), and QUIRE_NO_SPACE if no page can give way (release a sequence). Allocates nothing from the heap. */
 quire_status quire_executor_step(quire_executor *executor, const quire_batch *batch, float *logits);
 
 /* The same with lengths and block tables that the caller keeps; the pool's records are neither read nor changed, so the
@@ -265,6 +352,86 @@ quire_status quire_executor_trace(const quire_executor *executor, const quire_tr
  * ran. Called from inside such a loop it runs on the calling thread. */
 quire_status quire_executor_parallel(quire_executor *executor, int64_t count, int64_t grain, quire_task_fn fn,
                                      void *env);
+
+/*===----------------------------------------------------------------------===*
+ * Tenants and shared prefixes
+ *===----------------------------------------------------------------------===*/
+
+/* On whose behalf sequences and blocks are kept. 0 is never valid; where a tenant is optional it means none. Only sequences of
+ * one tenant share prefixes; everything that a tenant stored uses one model. */
+typedef uint64_t quire_tenant;
+
+typedef struct quire_tenant_options {
+  size_t struct_size;
+  const void *name;        /* what the server knows the tenant by, never what a request says of itself; NULL: unlike all others */
+  size_t name_bytes;       /* the salt is derived from the name and from a secret of this process */
+  int64_t time_to_live_ns; /* cached blocks that nobody used for so long are dropped, see quire_pool_advance; 0: never */
+} quire_tenant_options;
+
+/* QUIRE_INVALID_ARGUMENT if a tenant of this name is alive. */
+quire_status quire_tenant_create(quire_pool *pool, const quire_tenant_options *options, quire_tenant *out);
+
+/* Ends a tenant that has no sequences and blocks any more (else QUIRE_INVALID_ARGUMENT): drops what is cached for it and fills
+ * every free block that may hold stored K and V with 0 (0xFF with `poison`), so that nothing of it is left in the arena.
+ * O(blocks). */
+quire_status quire_tenant_destroy(quire_pool *pool, quire_tenant tenant);
+
+typedef struct quire_tenant_stats {
+  size_t struct_size;
+  int64_t queries;      /* sequences that asked for a prefix, each once, counted when they first commit tokens */
+  int64_t query_tokens; /* that they asked for */
+  int64_t hit_tokens;   /* that they got */
+  int64_t blocks_cached; /* now */
+  int64_t blocks_published;
+  int64_t blocks_merged;  /* a sequence's own that gave way to equal cached ones */
+  int64_t blocks_evicted; /* for want of free ones */
+  int64_t blocks_expired; /* by time_to_live_ns */
+  int64_t collisions;     /* keys that another content had: misses */
+  int64_t sequences;      /* alive */
+} quire_tenant_stats;
+
+quire_status quire_tenant_get_stats(const quire_pool *pool, quire_tenant tenant, quire_tenant_stats *out);
+
+/* From now on, calls with this pool act for a tenant: handles of sequences and blocks that are not its own are refused with
+ * QUIRE_INVALID_ARGUMENT, and what it makes is its own. 0: for the server, which may use all. Tenants are made and destroyed,
+ * and time passes, for the server only. */
+quire_status quire_pool_act_as(quire_pool *pool, quire_tenant tenant);
+
+/* Tells the pool the time (nanoseconds since any moment, never less than before; 0 at first) and drops cached blocks that
+ * nobody used for their tenant's time to live. *dropped may be NULL. */
+quire_status quire_pool_advance(quire_pool *pool, int64_t now_ns, int64_t *dropped);
+
+typedef struct quire_sequence_options {
+  size_t struct_size;
+  quire_tenant tenant; /* 0: the one that the pool acts for */
+  int32_t resumed;     /* not 0: the sequence existed before and was counted then; its query is not counted again */
+} quire_sequence_options;
+
+/* As quire_sequence_create, for a tenant. Forks belong to the tenant of their source. */
+quire_status quire_sequence_create_with(quire_pool *pool, const quire_sequence_options *options, quire_sequence *out);
+
+/* Puts the longest cached prefix of tokens[0 .. count) into an empty sequence, by reference: no bytes move. It is whole blocks,
+ * and at most count - 1 tokens, so that one is left to compute. *matched tokens are then stored. The pool has `prefix_cache`,
+ * the sequence has a tenant. Allocates nothing from the heap. */
+quire_status quire_sequence_match_prefix(quire_pool *pool, quire_sequence sequence, const int64_t *tokens, int64_t count,
+                                         int64_t *matched);
+
+/* Makes the full blocks of the first `count` tokens findable, which are these and are stored. A block that is cached already
+ * takes the place of the sequence's own, so the block table may change. Blocks stay cached when their last user is gone, until
+ * free ones are short (then those unused for the longest time go, the last of a prefix first), their time to live is over, or
+ * the tenant ends. Cached blocks are never written again. Allocates nothing from the heap. */
+quire_status quire_sequence_publish(quire_pool *pool, quire_sequence sequence, const int64_t *tokens, int64_t count);
+
+/* Hands a sequence over: all that it holds gets a new handle, the old one is stale. No bytes move. */
+quire_status quire_sequence_move(quire_pool *pool, quire_sequence sequence, quire_sequence *out);
+
+/* A descriptor of the arena that another process can map for reading (MAP_SHARED) but not for writing, nor resize; the caller
+ * closes it. The process sees every block of every tenant, as it is at that moment: keep the sequences that it reads, and tell
+ * it when they change. The pool has `exportable`. */
+quire_status quire_pool_export(const quire_pool *pool, int *descriptor);
+
+/* Where block number `index` of `layer` begins in that file. */
+quire_status quire_pool_block_offset(const quire_pool *pool, int64_t layer, int32_t index, uint64_t *out);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #include "lib/Driver/Certificate.h"
 
 #include "lib/Driver/Reference.h"
+#include "lib/Target/CPU/CpuTarget.h"
 #include "quire/runtime.h"
 
 #include "dialects/ONNX/ONNXOps.h"
@@ -106,6 +107,7 @@ bool Certifier::chooseSequences() {
     for (int64_t constant : {layer.window, layer.chunk})
       if (constant > 0)
         lengths.insert({constant - 1, constant, constant + 1, constant + block + 1});
+  lengths.insert({cpu::attendPartTokens + 1, 2 * cpu::attendPartTokens + block + 1});
   if (report.maxPositions > 0)
     lengths.insert({report.maxPositions - 1, report.maxPositions});
   double weights = parameters(), width = 0;

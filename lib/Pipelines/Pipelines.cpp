@@ -77,7 +77,7 @@ void buildPipeline(OpPassManager &pm, const PipelineOptions &options) {
   if (crosses(Phase::Resource))
     buildResourcePipeline(pm, std::min(options.target.lanes(), options.blockTokens), options.target.panelWidth());
   if (crosses(Phase::Buffer)) {
-    buildBufferPipeline(pm);
+    buildBufferPipeline(pm, [](OpPassManager &inner) { inner.addPass(cpu::createReserveParts()); });
     pm.addPass(cpu::createAssignWeightOffsets());
   }
   if (crosses(Phase::Target)) {

@@ -12,6 +12,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <string>
 
 struct quire_model {
   std::shared_ptr<quire::runtime::Model> model;
@@ -19,6 +20,7 @@ struct quire_model {
 
 struct quire_pool {
   std::shared_ptr<quire::runtime::Pool> pool;
+  std::string text; // of the last report
 };
 
 struct quire_executor {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The C interface: models, pools, sequences.
 #include "abi/Handles.h"
+#include "abi/SlowTier.h"
 
 #include "model/FileReader.h"
 #include "model/ModelInfo.h"
@@ -81,9 +82,13 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
     wanted.order.shuffle = given.shuffle != 0;
     wanted.order.seed = given.shuffle_seed;
     wanted.poison = given.poison != 0;
+    wanted.zeroOnFree = given.zero_on_free != 0;
+    wanted.prefixCache = given.prefix_cache != 0;
+    wanted.exportable = given.exportable != 0;
+    QUIRE_TRY(readSlowTier(given.slow, wanted));
     std::unique_ptr<Pool> made;
     QUIRE_TRY(Pool::create(*info, wanted, made));
-    *out = new quire_pool{std::move(made)};
+    *out = new quire_pool{std::move(made), {}};
     return success();
   });
 }
@@ -103,7 +108,39 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.sequences = p.sequenceCount();
   stats.allocations = p.allocations();
   stats.copied_bytes = p.copiedBytes();
+  stats.step_blocks = p.stepBlocks();
+  stats.blocks_reclaimable = p.blocksReclaimable();
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
+}
+
+quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_stats *out) {
+  if (!pool || !out)
+    return nullArgument("pool and out");
+  return writeResult(pagingStats(*pool->pool), out) ? QUIRE_OK : report(badStructSize());
+}
+
+quire_status quire_pool_settle(quire_pool *pool) {
+  return pool ? guarded([&] {
+    if (pool->pool->pager())
+      pool->pool->pager()->settle();
+    return success();
+  })
+              : nullArgument("pool");
+}
+
+quire_status quire_pool_pin(quire_pool *pool, int64_t layer, int32_t index, int32_t write, void **address) {
+  if (!pool || !address)
+    return nullArgument("pool and address");
+  return guarded([&] {
+    char *found;
+    QUIRE_TRY(pool->pool->pin(layer, index, write != 0, found));
+    *address = found;
+    return success();
+  });
+}
+
+quire_status quire_pool_unpin(quire_pool *pool, int64_t layer, int32_t index) {
+  return pool ? guarded([&] { return pool->pool->unpin(layer, index); }) : nullArgument("pool");
 }
 
 quire_status quire_pool_validate(const quire_pool *pool) {
@@ -135,8 +172,9 @@ quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int
     return nullArgument("pool and out");
   return guarded([&] {
     const Pool &p = *pool->pool;
-    if (layer < 0 || layer >= p.layerCount() || index < 0 || index >= p.blocksTotal())
-      return failure(QUIRE_INVALID_ARGUMENT, "no block %d of layer %lld", index, static_cast<long long>(layer));
+    QUIRE_TRY(p.checkPlace(layer, index));
+    if (p.pager())
+      return failure(QUIRE_INVALID_ARGUMENT, "blocks of a pool with a slow tier move: pin them");
     *out = p.layerBase(layer) + index * p.layerBlockBytes(layer);
     return success();
   });
@@ -145,7 +183,7 @@ quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int
 quire_status quire_sequence_create(quire_pool *pool, quire_sequence *out) {
   if (!pool || !out)
     return nullArgument("pool and out");
-  return guarded([&] { return pool->pool->createSequence(*out); });
+  return guarded([&] { return pool->pool->createSequence({}, *out); });
 }
 
 quire_status quire_sequence_release(quire_pool *pool, quire_sequence sequence) {
@@ -174,6 +212,12 @@ quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequen
   if (!pool || !out)
     return nullArgument("pool and out");
   return guarded([&] { return pool->pool->length(sequence, *out); });
+}
+
+quire_status quire_sequence_intact(const quire_pool *pool, quire_sequence sequence, int64_t *out) {
+  if (!pool || !out)
+    return nullArgument("pool and out");
+  return guarded([&] { return pool->pool->intactLength(sequence, *out); });
 }
 
 quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,

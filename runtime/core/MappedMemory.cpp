@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -25,7 +27,7 @@ uint64_t physicalMemory() {
 
 MappedMemory::MappedMemory(MappedMemory &&other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
-      mapped_(std::exchange(other.mapped_, 0)) {}
+      mapped_(std::exchange(other.mapped_, 0)), file_(std::exchange(other.file_, -1)) {}
 
 MappedMemory &MappedMemory::operator=(MappedMemory &&other) noexcept {
   if (this != &other) {
@@ -33,6 +35,7 @@ MappedMemory &MappedMemory::operator=(MappedMemory &&other) noexcept {
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
     mapped_ = std::exchange(other.mapped_, 0);
+    file_ = std::exchange(other.file_, -1);
   }
   return *this;
 }
@@ -42,8 +45,11 @@ MappedMemory::~MappedMemory() { unmap(); }
 void MappedMemory::unmap() {
   if (data_)
     ::munmap(data_, mapped_);
+  if (file_ >= 0)
+    ::close(file_);
   data_ = nullptr;
   size_ = mapped_ = 0;
+  file_ = -1;
 }
 
 Status MappedMemory::map(size_t bytes, Pages pages) {
@@ -71,6 +77,46 @@ Status MappedMemory::map(size_t bytes, Pages pages) {
   data_ = base;
   size_ = bytes;
   mapped_ = whole;
+  return success();
+}
+
+Status MappedMemory::mapShared(size_t bytes) {
+  unmap();
+  if (bytes > SIZE_MAX - smallPage)
+    return failure(QUIRE_OUT_OF_MEMORY, "cannot map %zu bytes", bytes);
+  size_t whole = bytes == 0 ? smallPage : (bytes + smallPage - 1) & ~(smallPage - 1);
+  auto failed = [&](const char *what) {
+    Status status = failure(QUIRE_OUT_OF_MEMORY, "cannot %s a file of %zu bytes in memory: %s", what, bytes, std::strerror(errno));
+    unmap();
+    return status;
+  };
+  file_ = ::memfd_create("quire-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file_ < 0)
+    return failed("make");
+  if (::ftruncate(file_, static_cast<off_t>(whole)) != 0)
+    return failed("extend");
+  void *start = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  if (start == MAP_FAILED)
+    return failed("map");
+  data_ = static_cast<char *>(start);
+  size_ = bytes;
+  mapped_ = whole;
+  // After the mapping, which stays writable.
+  if (::fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+    return failed("seal");
+  ::madvise(data_, mapped_, MADV_HUGEPAGE); // advice only: failure is no error
+  return success();
+}
+
+Status MappedMemory::openShared(int &descriptor) const {
+  if (file_ < 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "the memory is not shared");
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file_);
+  int opened = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (opened < 0)
+    return failure(QUIRE_IO_ERROR, "cannot open the memory for reading: %s", std::strerror(errno));
+  descriptor = opened;
   return success();
 }
 

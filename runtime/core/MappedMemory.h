@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Anonymous memory from the system: zeroed, given back on destruction.
+// Memory from the system: zeroed, given back on destruction; private, or a file in memory for other processes.
 #ifndef QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
 #define QUIRE_RUNTIME_CORE_MAPPEDMEMORY_H
 
@@ -31,6 +31,13 @@ public:
   /// memory with a non-null address.
   Status map(size_t bytes, Pages pages);
 
+  /// The same as a file in memory that other processes can map, but not resize
+  /// or write: this mapping is the only writable one there can be.
+  Status mapShared(size_t bytes);
+
+  /// Opens the file of mapShared() for reading; the caller closes it.
+  Status openShared(int &descriptor) const;
+
   /// Commits all pages now, with several threads where there is much, so that no
   /// step waits for one. Without it, pages are committed on first touch.
   Status populate();
@@ -44,6 +51,7 @@ private:
   char *data_ = nullptr;
   size_t size_ = 0;   // as asked for
   size_t mapped_ = 0; // from data_, in whole pages
+  int file_ = -1;     // of mapShared
 };
 
 } // namespace quire::runtime

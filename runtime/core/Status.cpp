@@ -47,6 +47,10 @@ extern "C" const char *quire_status_name(quire_status status) {
     return "unsupported cpu";
   case QUIRE_INVARIANT_BROKEN:
     return "invariant broken";
+  case QUIRE_NO_SPACE:
+    return "no space";
+  case QUIRE_PAGE_LOST:
+    return "page lost";
   }
   return "unknown status";
 }

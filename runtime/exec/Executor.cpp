@@ -73,8 +73,12 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
   int64_t entries;
   if (__builtin_mul_overflow(options.maxSequences, stride, &entries) || entries > INT64_MAX / 16)
     return failure(QUIRE_OUT_OF_MEMORY, "block tables of %lld sequences are too large", ll(options.maxSequences));
-  QUIRE_TRY(
-      executor->tables_.map(static_cast<size_t>(entries + tableSlack) * sizeof(int32_t), MappedMemory::Pages::Small));
+  size_t tableBytes = static_cast<size_t>(entries + tableSlack) * sizeof(int32_t);
+  QUIRE_TRY(executor->tables_.map(tableBytes, MappedMemory::Pages::Small));
+  if (pool->pager()) {
+    QUIRE_TRY(executor->slots_.map(tableBytes, MappedMemory::Pages::Small));
+    QUIRE_TRY(executor->slots_.populate());
+  }
   out = std::move(executor);
   return success();
 }
@@ -144,9 +148,9 @@ Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   std::sort(distinct_.begin(), end);
   if (std::adjacent_find(distinct_.begin(), end) != end)
     return failure(QUIRE_INVALID_ARGUMENT, "expected different sequences, but one comes twice");
-  if (wanted > pool_->blocksFree())
+  if (wanted > pool_->blocksAvailable())
     return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(wanted),
-                   ll(pool_->blocksFree()), ll(pool_->blocksTotal()));
+                   ll(pool_->blocksAvailable()), ll(pool_->blocksTotal()));
   stride = 1;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
     QUIRE_TRY(pool_->reserve(batch.sequences[s], batch.token_counts[s]));
@@ -181,14 +185,13 @@ Status Executor::step(const quire_batch &batch, float *logits) {
   quire_step step = {};
   step.ids = batch.tokens;
   step.past_lens = pastLens_.data();
-  step.block_tables = tables;
   step.selected = batch.selected;
   step.logits = logits;
   step.tokens = tokens;
   step.sequences = batch.sequence_count;
   step.table_stride = stride;
   step.selected_count = batch.selected_count;
-  QUIRE_TRY(run(step));
+  QUIRE_TRY(run(step, tables, batch.token_counts));
   for (int64_t s = 0; s < batch.sequence_count; ++s)
     QUIRE_TRY(pool_->commit(batch.sequences[s], batch.token_counts[s]));
   return success();
@@ -224,17 +227,40 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
   quire_step step = {};
   step.ids = batch.tokens;
   step.past_lens = batch.past_lens;
-  step.block_tables = batch.block_tables;
   step.selected = batch.selected;
   step.logits = logits;
   step.tokens = tokens;
   step.sequences = batch.sequence_count;
   step.table_stride = batch.table_stride;
   step.selected_count = batch.selected_count;
-  return run(step);
+  return run(step, batch.block_tables, batch.token_counts);
 }
 
-Status Executor::run(quire_step &step) {
+/// Brackets the model's code with what the pager has to know.
+Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts) {
+  stepTables_ = tables;
+  Pager *pager = pool_->pager();
+  if (!pager)
+    return callModel(step);
+  int64_t entries = step.sequences * step.table_stride;
+  if (static_cast<size_t>(entries + tableSlack) * sizeof(int32_t) > slots_.size())
+    return failure(QUIRE_INVALID_ARGUMENT, "table_stride: %lld entries of %lld sequences are more than the pool has",
+                   ll(step.table_stride), ll(step.sequences));
+  Pager::Step paged;
+  paged.sequences = step.sequences;
+  paged.blocks = tables;
+  paged.stride = step.table_stride;
+  paged.pastLens = step.past_lens;
+  paged.tokenCounts = tokenCounts;
+  paged.slots = reinterpret_cast<int32_t *>(slots_.data());
+  std::fill_n(paged.slots + entries, tableSlack, noBlock);
+  QUIRE_TRY(pager->beginStep(paged));
+  Status called = callModel(step);
+  Status paging = pager->endStep();
+  return called.ok() ? paging : called;
+}
+
+Status Executor::callModel(quire_step &step) {
   step.positions = positions_.data();
   step.sequence_of = sequenceOf_.data();
   step.query_starts = queryStarts_.data();
@@ -242,6 +268,7 @@ Status Executor::run(quire_step &step) {
   step.scratch = scratch_.data();
   step.runtime = &table_;
   step.context = this;
+  step.threads = threads_.threads();
   model_->info().step(&step);
   ++steps_;
   tokens_ += step.tokens;
@@ -274,13 +301,16 @@ void Executor::onAcquire(void *context, int64_t layer, quire_kv_view *out) {
   Executor &self = *static_cast<Executor *>(context);
   if (layer < 0 || layer >= self.pool_->layerCount()) {
     self.badCall_.store(true);
-    *out = {nullptr, 0};
+    *out = {nullptr, 0, nullptr};
     return;
   }
   self.held_[layer].fetch_add(1);
   self.acquires_.fetch_add(1, std::memory_order_relaxed);
   self.record(QUIRE_TRACE_ACQUIRE, layer);
-  *out = {self.pool_->layerBase(layer), self.pool_->layerBlockBytes(layer)};
+  if (!self.pool_->pager())
+    *out = {self.pool_->layerBase(layer), self.pool_->layerBlockBytes(layer), self.stepTables_};
+  else if (!self.pool_->pager()->acquire(layer, *out))
+    self.badCall_.store(true);
 }
 
 void Executor::onRelease(void *context, int64_t layer) {
@@ -290,13 +320,13 @@ void Executor::onRelease(void *context, int64_t layer) {
     return;
   }
   self.record(QUIRE_TRACE_RELEASE, layer);
+  if (self.pool_->pager() && !self.pool_->pager()->release(layer))
+    self.badCall_.store(true);
 }
 
 /// With one tier every block is resident, so each request is redundant. Asking
 /// for a layer past the last one is allowed: it spares the model a special case.
 void Executor::onPrefetch(void *context, int64_t layer, int64_t first, int64_t count) {
-  (void)first;
-  (void)count;
   Executor &self = *static_cast<Executor *>(context);
   if (layer < 0) {
     self.badCall_.store(true);
@@ -306,6 +336,8 @@ void Executor::onPrefetch(void *context, int64_t layer, int64_t first, int64_t c
     return;
   self.prefetches_.fetch_add(1, std::memory_order_relaxed);
   self.record(QUIRE_TRACE_PREFETCH, layer);
+  if (!self.pool_->pager() || !self.pool_->pager()->prefetch(layer, first, count))
+    self.redundantPrefetches_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Executor::stats(quire_executor_stats &out) const {
@@ -315,7 +347,7 @@ void Executor::stats(quire_executor_stats &out) const {
   out.scratch_bytes = static_cast<int64_t>(scratch_.size());
   out.acquires = acquires_.load();
   out.prefetch_issued = prefetches_.load();
-  out.prefetch_redundant = prefetches_.load();
+  out.prefetch_redundant = redundantPrefetches_.load();
 }
 
 int64_t Executor::trace(const quire_trace_event *&events) const {

@@ -44,7 +44,8 @@ private:
   Status checkSelection(const int64_t *selected, int64_t count, int64_t tokens, const float *logits) const;
   Status prepareSequences(const quire_batch &batch, int64_t &stride);
   void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens);
-  Status run(quire_step &step);
+  Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts);
+  Status callModel(quire_step &step);
   void record(quire_trace_kind kind, int64_t layer);
 
   static void onParallel(void *context, int64_t count, int64_t grain, quire_task_fn fn, void *env);
@@ -61,6 +62,8 @@ private:
 
   MappedMemory scratch_;
   MappedMemory tables_; // int32 [maxSequences][stride of the step]
+  MappedMemory slots_;  // the same, of a layer's pages; with a slow tier
+  const int32_t *stepTables_ = nullptr;
   std::vector<int64_t> positions_;
   std::vector<int64_t> sequenceOf_;
   std::vector<int64_t> queryStarts_;
@@ -71,6 +74,7 @@ private:
   int64_t tokens_ = 0;
   std::atomic<int64_t> acquires_{0};
   std::atomic<int64_t> prefetches_{0};
+  std::atomic<int64_t> redundantPrefetches_{0};
   std::atomic<bool> badCall_{false};
   std::unique_ptr<std::atomic<int64_t>[]> held_; // acquires minus releases, by layer
   std::atomic<int64_t> recorded_{0};

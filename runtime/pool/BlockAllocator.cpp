@@ -2,6 +2,8 @@
 // The intrusive free list of the block allocator.
 #include "pool/BlockAllocator.h"
 
+#include "core/Random.h"
+
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -20,13 +22,7 @@ BlockAllocator::BlockAllocator(uint32_t total, const Options &options)
     pushBack(block);
 }
 
-/// splitmix64 (Steele, Lea, Flood 2014).
-uint64_t BlockAllocator::random() {
-  uint64_t z = (randomState_ += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
+uint64_t BlockAllocator::random() { return splitMix(randomState_); }
 
 void BlockAllocator::pushFront(uint32_t block) {
   Block &b = blocks_[block];

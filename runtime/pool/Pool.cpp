@@ -20,13 +20,14 @@ static constexpr unsigned char poisonByte = 0xFF;
 static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(generation) << 32 | index; }
 
 Pool::Pool(uint32_t blocks, const Options &options)
-    : poison_(options.poison), allocator_(blocks, options.order), callerReferences_(blocks) {}
+    : poison_(options.poison), zeroOnFree_(options.zeroOnFree), allocator_(blocks, options.order),
+      callerReferences_(blocks), blockTenants_(blocks), written_(blocks) {}
 
 /// Memory is given on first touch, so a pool that can never be filled would only fail in the middle of a run. Its
 /// tables are touched at once and may alone be too large.
-static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes) {
+static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes, uint64_t prefixBytes) {
   uint64_t arena = blocks * blockBytes; // at most the budget
-  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
+  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint8_t) + prefixBytes);
   uint64_t memory = physicalMemory();
   if (arena <= memory && tables <= memory - arena)
     return success();
@@ -40,34 +41,74 @@ static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes)
 Status Pool::create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out) {
   QUIRE_TRY(checkModelInfo(info));
   int64_t blockBytes = blockBytesOf(info);
-  uint64_t blocks = options.bytes / static_cast<uint64_t>(blockBytes);
+  uint64_t blocks = std::min<uint64_t>(options.bytes / static_cast<uint64_t>(blockBytes), INT32_MAX);
+  std::unique_ptr<Pager> pager;
+  std::shared_ptr<Clock> clock = options.clock ? options.clock : std::make_shared<SystemClock>();
+  if (options.slowTier && options.exportable)
+    return failure(QUIRE_INVALID_ARGUMENT, "not implemented: export of a pool with a slow tier");
+  if (options.slowTier) {
+    QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes), 0));
+    QUIRE_TRY(createPager(info, options, *clock, pager));
+    blocks = pager->blocks();
+  }
   if (blocks == 0)
     return failure(QUIRE_OUT_OF_BLOCKS,
                    "a kv budget of %llu bytes holds no block: one block of %lld tokens takes %lld bytes",
                    static_cast<unsigned long long>(options.bytes), static_cast<long long>(info.block_tokens),
                    static_cast<long long>(blockBytes));
-  blocks = std::min<uint64_t>(blocks, INT32_MAX);
-  QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes)));
+  uint64_t prefixBytes = options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0;
+  if (!pager)
+    QUIRE_TRY(checkMemory(options.bytes, blocks, static_cast<uint64_t>(blockBytes), prefixBytes));
   std::unique_ptr<Pool> pool(new Pool(static_cast<uint32_t>(blocks), options));
   pool->blockTokens_ = info.block_tokens;
   pool->blockBytes_ = blockBytes;
   pool->maxPositions_ = info.max_positions;
+  pool->clock_ = std::move(clock);
+  pool->pager_ = std::move(pager);
+  if (options.prefixCache)
+    pool->prefix_ = std::make_unique<PrefixCache>(static_cast<uint32_t>(blocks), info.block_tokens, options.prefix);
+  QUIRE_TRY(pool->createArena(info, options.exportable));
+  out = std::move(pool);
+  return success();
+}
 
+Status Pool::createPager(const quire_model_info &info, const Options &options, Clock &clock,
+                         std::unique_ptr<Pager> &out) {
+  PageGeometry geometry;
+  QUIRE_TRY(PageGeometry::make(info, options.layersPerPage, geometry));
+  std::unique_ptr<Tier> tier;
+  std::unique_ptr<Mover> mover;
+  QUIRE_TRY(options.slowTier(geometry.pageBytes, tier, mover));
+  Pager::Options paging = options.paging;
+  paging.fastBytes = options.bytes;
+  paging.poison = options.poison;
+  paging.zeroOnFree = options.zeroOnFree;
+  return Pager::create(geometry, paging, std::move(tier), std::move(mover), clock, out);
+}
+
+/// With a pager only the sizes of the layers.
+Status Pool::createArena(const quire_model_info &info, bool exportable) {
   std::vector<uint64_t> offsets;
   uint64_t bytes = 0;
   for (int64_t l = 0; l < info.layer_count; ++l) {
     offsets.push_back(bytes);
-    bytes += blocks * static_cast<uint64_t>(info.layers[l].block_bytes);
+    bytes += static_cast<uint64_t>(blocksTotal()) * static_cast<uint64_t>(info.layers[l].block_bytes);
     bytes = (bytes + layerAlignment - 1) & ~(layerAlignment - 1);
   }
-  QUIRE_TRY(pool->arena_.map(bytes, MappedMemory::Pages::Huge));
-  QUIRE_TRY(pool->arena_.populate());
+  if (!pager_) {
+    QUIRE_TRY(exportable ? arena_.mapShared(bytes) : arena_.map(bytes, MappedMemory::Pages::Huge));
+    QUIRE_TRY(arena_.populate());
+    if (poison_)
+      std::memset(arena_.data(), poisonByte, bytes);
+  }
   for (int64_t l = 0; l < info.layer_count; ++l)
-    pool->layers_.push_back({pool->arena_.data() + offsets[l], info.layers[l].block_bytes});
-  if (pool->poison_)
-    std::memset(pool->arena_.data(), poisonByte, bytes);
-  out = std::move(pool);
+    layers_.push_back({pager_ ? nullptr : arena_.data() + offsets[static_cast<size_t>(l)], info.layers[l].block_bytes});
   return success();
+}
+
+int64_t Pool::blocksFree() const {
+  int64_t free = allocator_.freeCount();
+  return pager_ ? std::min(free, pager_->roomBlocks()) : free;
 }
 
 void Pool::fill(uint32_t block, unsigned char byte) {
@@ -75,16 +116,51 @@ void Pool::fill(uint32_t block, unsigned char byte) {
     std::memset(layer.base + block * layer.blockBytes, byte, static_cast<size_t>(layer.blockBytes));
 }
 
-void Pool::copyBlock(uint32_t from, uint32_t to) {
-  for (const Layer &layer : layers_)
-    std::memcpy(layer.base + to * layer.blockBytes, layer.base + from * layer.blockBytes,
-                static_cast<size_t>(layer.blockBytes));
+Status Pool::copyBlock(uint32_t from, uint32_t to) {
+  if (pager_)
+    QUIRE_TRY(pager_->copy(from, to));
+  else
+    for (const Layer &layer : layers_)
+      std::memcpy(layer.base + to * layer.blockBytes, layer.base + from * layer.blockBytes,
+                  static_cast<size_t>(layer.blockBytes));
   copiedBytes_ += blockBytes_;
+  return success();
+}
+
+void Pool::eraseBlock(uint32_t block) {
+  fill(block, poison_ ? poisonByte : 0);
+  written_[block] = 0;
+}
+
+Status Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
+  QUIRE_TRY(makeRoom(count));
+  size_t first = out.size();
+  allocator_.allocate(static_cast<uint32_t>(count), out);
+  for (size_t i = first; i < out.size(); ++i)
+    written_[static_cast<size_t>(out[i])] = 1;
+  return success();
+}
+
+bool Pool::addReference(uint32_t block) {
+  if (!allocator_.retain(block))
+    return false;
+  if (prefix_ && prefix_->idle(block))
+    prefix_->setUsed(block);
+  return true;
 }
 
 void Pool::dropReference(uint32_t block) {
-  if (allocator_.release(block) && poison_)
-    fill(block, poisonByte);
+  if (allocator_.release(block)) {
+    if (pager_)
+      pager_->discard(block);
+    else if (poison_ || zeroOnFree_)
+      eraseBlock(block);
+    return;
+  }
+  if (!prefix_ || !prefix_->contains(block) || allocator_.references(block) != 1)
+    return;
+  prefix_->setIdle(block, now_);
+  noteExpiry(block);
 }
 
 Status Pool::findBlock(quire_block handle, uint32_t &out) const {
@@ -96,6 +172,8 @@ Status Pool::findBlock(quire_block handle, uint32_t &out) const {
   // sequences use is as stale as a free one.
   if (allocator_.generation(index) != generation || callerReferences_[index] == 0)
     return failure(QUIRE_STALE_HANDLE, "block %u was released", index);
+  if (acting_ != Tenants::nobody && blockTenants_[index] != acting_)
+    return failure(QUIRE_INVALID_ARGUMENT, "not a block handle of this tenant");
   out = index;
   return success();
 }
@@ -105,12 +183,14 @@ Status Pool::allocate(int64_t count, quire_block *out) {
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
   std::vector<int32_t> blocks;
-  if (count > blocksFree() || !allocator_.allocate(static_cast<uint32_t>(count), blocks))
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", static_cast<long long>(count),
-                   static_cast<long long>(blocksFree()), static_cast<long long>(blocksTotal()));
+  if (count <= blocksAvailable()) // so that what can throw comes before an eviction
+    blocks.reserve(static_cast<size_t>(count));
+  QUIRE_TRY(takeBlocks(count, blocks));
   for (size_t i = 0; i < blocks.size(); ++i) {
     uint32_t block = static_cast<uint32_t>(blocks[i]);
     callerReferences_[block] = 1;
+    blockTenants_[block] = acting_;
+    ++tenants_[acting_].blocks;
     out[i] = handleOf(block, allocator_.generation(block));
   }
   checkInvariants();
@@ -120,7 +200,7 @@ Status Pool::allocate(int64_t count, quire_block *out) {
 Status Pool::retain(quire_block handle) {
   uint32_t block;
   QUIRE_TRY(findBlock(handle, block));
-  if (!allocator_.retain(block))
+  if (!addReference(block))
     return failure(QUIRE_INVALID_ARGUMENT, "block %u has too many references", block);
   ++callerReferences_[block];
   checkInvariants();
@@ -130,7 +210,8 @@ Status Pool::retain(quire_block handle) {
 Status Pool::release(quire_block handle) {
   uint32_t block;
   QUIRE_TRY(findBlock(handle, block));
-  --callerReferences_[block];
+  if (--callerReferences_[block] == 0)
+    --tenants_[blockTenants_[block]].blocks;
   dropReference(block);
   checkInvariants();
   return success();
@@ -143,10 +224,65 @@ Status Pool::index(quire_block handle, int32_t &out) const {
   return success();
 }
 
+int64_t Pool::emptyPositions() const {
+  int64_t empty = 0;
+  for (const Sequence &sequence : sequences_)
+    empty += static_cast<int64_t>(sequence.blocks.size()) * blockTokens_ - sequence.length;
+  return empty;
+}
+
+uint64_t Pool::tableBytes() const {
+  uint64_t bytes = static_cast<uint64_t>(blocksTotal()) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
+  for (const Sequence &sequence : sequences_)
+    bytes += sizeof(Sequence) + sequence.blocks.size() * sizeof(int32_t);
+  return bytes + (pager_ ? pager_->metadataBytes() : 0);
+}
+
+Status Pool::startTrace(int64_t events) {
+  if (!pager_)
+    return failure(QUIRE_INVALID_ARGUMENT, "a trace records a slow tier, and this pool has none");
+  if (events < 0 || events > (int64_t(1) << 28))
+    return failure(QUIRE_INVALID_ARGUMENT, "expected 0 to 268435456 events, but got %lld", static_cast<long long>(events));
+  pager_->setTrace(nullptr);
+  trace_ = events ? std::make_unique<Trace>(static_cast<size_t>(events)) : nullptr;
+  pager_->setTrace(trace_.get());
+  return success();
+}
+
+Status Pool::checkPlace(int64_t layer, int32_t index) const {
+  if (layer < 0 || layer >= layerCount() || index < 0 || index >= blocksTotal())
+    return failure(QUIRE_INVALID_ARGUMENT, "no block %d of layer %lld", index, static_cast<long long>(layer));
+  return success();
+}
+
+Status Pool::pin(int64_t layer, int32_t index, bool write, char *&address) {
+  QUIRE_TRY(checkPlace(layer, index));
+  if (!pager_) {
+    address = layerBase(layer) + index * layerBlockBytes(layer);
+    return success();
+  }
+  if (allocator_.references(static_cast<uint32_t>(index)) == 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "block %d is free", index);
+  const PageGeometry &geometry = pager_->geometry();
+  QUIRE_TRY(pager_->pin(geometry.groupOf(layer), static_cast<uint32_t>(index), write, address));
+  address += geometry.layerStart[static_cast<size_t>(layer)];
+  return success();
+}
+
+Status Pool::unpin(int64_t layer, int32_t index) {
+  QUIRE_TRY(checkPlace(layer, index));
+  if (!pager_)
+    return success();
+  return pager_->unpin(pager_->geometry().groupOf(layer), static_cast<uint32_t>(index));
+}
+
 Status Pool::validate() const {
   QUIRE_TRY(allocator_.validate());
+  if (pager_)
+    QUIRE_TRY(pager_->validate());
   std::vector<uint64_t> counted(callerReferences_.begin(), callerReferences_.end());
   QUIRE_TRY(validateSequences(counted));
+  QUIRE_TRY(validateSharing(counted));
   for (uint32_t block = 0; block < allocator_.total(); ++block)
     if (counted[block] != allocator_.references(block))
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but %llu owners", block,

@@ -6,8 +6,12 @@
 #include "core/MappedMemory.h"
 #include "core/Status.h"
 #include "pool/BlockAllocator.h"
+#include "residency/Pager.h"
+#include "share/PrefixCache.h"
+#include "share/Tenants.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,6 +24,22 @@ public:
     uint64_t bytes = uint64_t(256) << 20;
     BlockAllocator::Options order;
     bool poison = false;
+    bool zeroOnFree = false;
+    bool exportable = false;
+    bool prefixCache = false;
+    PrefixCache::Options prefix;
+
+    /// With a slow tier `bytes` is the size of the fast one. Makes the tier and
+    /// what moves pages, for pages of that size; without it everything is in memory.
+    std::function<Status(uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover)> slowTier;
+    std::shared_ptr<Clock> clock; // of the above; null: the system's
+    int64_t layersPerPage = 1;
+    Pager::Options paging; // fastBytes, poison and zeroOnFree are those above
+  };
+
+  struct SequenceOptions {
+    quire_tenant tenant = 0; // 0: the one that the pool acts for
+    bool resumed = false;    // counted before
   };
 
   static Status create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out);
@@ -28,7 +48,14 @@ public:
   int64_t blockTokens() const { return blockTokens_; }
   int64_t blockBytes() const { return blockBytes_; }
   int64_t blocksTotal() const { return allocator_.total(); }
-  int64_t blocksFree() const { return allocator_.freeCount(); }
+  int64_t blocksFree() const;
+  /// Most blocks that the sequences of one step may have together.
+  int64_t stepBlocks() const { return pager_ ? pager_->stepBlocks() : blocksTotal(); }
+  /// Null: all blocks are in memory.
+  Pager *pager() const { return pager_.get(); }
+  /// Cached and without users; see makeRoom.
+  int64_t blocksReclaimable() const { return prefix_ ? prefix_->idleCount() : 0; }
+  int64_t blocksAvailable() const { return blocksFree() + blocksReclaimable(); }
   int64_t blocksPeak() const { return allocator_.peak(); }
   int64_t allocations() const { return static_cast<int64_t>(allocator_.allocations()); }
   int64_t sequenceCount() const { return sequenceCount_; }
@@ -37,6 +64,7 @@ public:
   int64_t blocksFor(int64_t tokens) const { return (tokens + blockTokens_ - 1) / blockTokens_; }
 
   int64_t layerCount() const { return static_cast<int64_t>(layers_.size()); }
+  /// Without a pager.
   char *layerBase(int64_t layer) const { return layers_[layer].base; }
   int64_t layerBlockBytes(int64_t layer) const { return layers_[layer].blockBytes; }
 
@@ -46,8 +74,24 @@ public:
   Status release(quire_block block);
   Status index(quire_block block, int32_t &out) const;
 
+  /// Positions in blocks of sequences that hold no token.
+  int64_t emptyPositions() const;
+  /// Memory beside the arena.
+  uint64_t tableBytes() const;
+
+  /// 0 events: ends the record.
+  Status startTrace(int64_t events);
+  const Trace *trace() const { return trace_.get(); }
+
+  /// Whether there is such a block.
+  Status checkPlace(int64_t layer, int32_t index) const;
+
+  // One page by hand; contracts as in quire/runtime.h.
+  Status pin(int64_t layer, int32_t index, bool write, char *&address);
+  Status unpin(int64_t layer, int32_t index);
+
   // Sequences; contracts as in quire/runtime.h.
-  Status createSequence(quire_sequence &out);
+  Status createSequence(const SequenceOptions &options, quire_sequence &out);
   Status releaseSequence(quire_sequence sequence);
   Status fork(quire_sequence sequence, int64_t length, quire_sequence &out);
   Status reserve(quire_sequence sequence, int64_t tokens);
@@ -56,10 +100,26 @@ public:
   Status length(quire_sequence sequence, int64_t &out) const;
   Status table(quire_sequence sequence, const int32_t *&blocks, int64_t &count) const;
 
+  /// First token whose K and V are lost, or the length.
+  Status intactLength(quire_sequence sequence, int64_t &out) const;
+  // Sharing (Sharing.cpp); contracts as in quire/runtime.h.
+  Status createTenant(const void *name, size_t bytes, int64_t timeToLive, quire_tenant &out);
+  Status destroyTenant(quire_tenant tenant);
+  Status tenant(quire_tenant handle, const Tenant *&out) const;
+  Status actAs(quire_tenant tenant);
+  Status advance(int64_t now, int64_t &dropped);
+  Status matchPrefix(quire_sequence sequence, const int64_t *tokens, int64_t count, int64_t &matched);
+  Status publish(quire_sequence sequence, const int64_t *tokens, int64_t count);
+  Status moveSequence(quire_sequence sequence, quire_sequence &out);
+  Status exportArena(int &descriptor) const { return arena_.openShared(descriptor); }
+  uint64_t blockOffset(int64_t layer, int32_t index) const {
+    return static_cast<uint64_t>(layers_[layer].base - arena_.data() + index * layers_[layer].blockBytes);
+  }
+
   /// Free blocks that reserve(sequence, tokens) would take.
   Status reserveCost(quire_sequence sequence, int64_t tokens, int64_t &blocks) const;
 
-  /// Invariants I1 to I4 and I6 of docs/Runtime.md.
+  /// Invariants I1 to I6 of docs/Runtime.md.
   Status validate() const;
 
 private:
@@ -73,6 +133,11 @@ private:
     bool live = false;
     int64_t length = 0;
     std::vector<int32_t> blocks;
+    uint32_t tenant = Tenants::nobody;
+    // Of a query for a prefix that is not counted yet.
+    bool counted = false;
+    int64_t queryTokens = -1; // negative: none
+    int64_t hitTokens = 0;
   };
 
   Pool(uint32_t blocks, const Options &options);
@@ -83,10 +148,31 @@ private:
   /// Whether writing position `length` would change a block that others read.
   bool endsInSharedBlock(const Sequence &sequence) const;
   void dropBlocks(Sequence &sequence, int64_t keep);
+  /// Every reference comes and goes through these three.
+  Status takeBlocks(int64_t count, std::vector<int32_t> &out);
+  bool addReference(uint32_t block);
   void dropReference(uint32_t block);
+  /// Evicts until `count` blocks are free; or fails and evicts nothing.
+  Status makeRoom(int64_t count);
+  void evict();
+  void dropEntry(uint32_t block);
+  void noteExpiry(uint32_t block);
+  /// Drops the idle entries that `wanted` answers for, children first; a wanted
+  /// entry has wanted children only.
+  template <typename Wanted>
+  int64_t dropEntries(Wanted wanted);
+  void eraseBlock(uint32_t block);
+  Status serverOnly() const;
+  Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
+  bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);
+  void countQuery(Sequence &sequence);
   void fill(uint32_t block, unsigned char byte);
-  void copyBlock(uint32_t from, uint32_t to);
+  Status copyBlock(uint32_t from, uint32_t to);
+  static Status createPager(const quire_model_info &info, const Options &options, Clock &clock,
+                            std::unique_ptr<Pager> &out);
+  Status createArena(const quire_model_info &info, bool exportable);
   Status validateSequences(std::vector<uint64_t> &counted) const;
+  Status validateSharing(std::vector<uint64_t> &counted) const;
   /// Debug builds validate after every operation that changes something.
   void checkInvariants() const;
 
@@ -94,7 +180,11 @@ private:
   int64_t blockBytes_ = 0;
   int64_t maxPositions_ = -1;
   bool poison_ = false;
+  bool zeroOnFree_ = false;
   MappedMemory arena_;
+  std::shared_ptr<Clock> clock_;
+  std::unique_ptr<Trace> trace_; // outlives the pager
+  std::unique_ptr<Pager> pager_;
   std::vector<Layer> layers_;
   BlockAllocator allocator_;
   std::vector<uint32_t> callerReferences_; // [blocks], those through quire_block
@@ -102,6 +192,14 @@ private:
   std::vector<uint32_t> freeSlots_;
   int64_t sequenceCount_ = 0;
   int64_t copiedBytes_ = 0;
+
+  Tenants tenants_;
+  uint32_t acting_ = Tenants::nobody;
+  std::vector<uint32_t> blockTenants_; // [blocks], of those with caller references
+  std::vector<uint8_t> written_;       // [blocks], may hold stored K and V
+  std::unique_ptr<PrefixCache> prefix_;
+  int64_t now_ = 0;
+  int64_t nextExpiry_ = INT64_MAX; // no idle entry expires before
 };
 
 } // namespace quire::runtime

@@ -16,6 +16,8 @@ Status Pool::find(quire_sequence handle, const Sequence *&out) const {
   const Sequence &sequence = sequences_[slot];
   if (!sequence.live || sequence.generation != generation)
     return failure(QUIRE_STALE_HANDLE, "sequence %u was released", slot);
+  if (acting_ != Tenants::nobody && sequence.tenant != acting_)
+    return failure(QUIRE_INVALID_ARGUMENT, "not a sequence handle of this tenant");
   out = &sequence;
   return success();
 }
@@ -27,7 +29,11 @@ Status Pool::find(quire_sequence handle, Sequence *&out) {
   return success();
 }
 
-Status Pool::createSequence(quire_sequence &out) {
+Status Pool::createSequence(const SequenceOptions &options, quire_sequence &out) {
+  uint32_t tenant;
+  QUIRE_TRY(tenants_.find(options.tenant, tenant));
+  if (acting_ != Tenants::nobody && tenant != Tenants::nobody && tenant != acting_)
+    return failure(QUIRE_INVALID_ARGUMENT, "not a sequence of this tenant");
   if (freeSlots_.empty()) {
     if (sequences_.size() >= UINT32_MAX)
       return failure(QUIRE_OUT_OF_MEMORY, "too many sequences");
@@ -48,6 +54,10 @@ Status Pool::createSequence(quire_sequence &out) {
   freeSlots_.pop_back();
   sequence.live = true;
   sequence.length = 0;
+  sequence.tenant = tenant == Tenants::nobody ? acting_ : tenant;
+  sequence.counted = options.resumed;
+  sequence.queryTokens = -1;
+  ++tenants_[sequence.tenant].sequences;
   ++sequenceCount_;
   out = uint64_t(sequence.generation) << 32 | slot;
   checkInvariants();
@@ -63,6 +73,7 @@ Status Pool::releaseSequence(quire_sequence handle) {
   if (++sequence->generation == 0)
     sequence->generation = 1;
   freeSlots_.push_back(static_cast<uint32_t>(handle));
+  --tenants_[sequence->tenant].sequences;
   --sequenceCount_;
   checkInvariants();
   return success();
@@ -94,14 +105,17 @@ Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
     if (allocator_.references(static_cast<uint32_t>(source->blocks[i])) == UINT32_MAX)
       return failure(QUIRE_INVALID_ARGUMENT, "block %d has too many references", source->blocks[i]);
   quire_sequence copy;
-  QUIRE_TRY(createSequence(copy));
+  QUIRE_TRY(createSequence({}, copy));
   const Sequence &from = sequences_[static_cast<uint32_t>(handle)];
   Sequence &to = sequences_[static_cast<uint32_t>(copy)];
   for (size_t i = 0; i < shared; ++i) {
     to.blocks.push_back(from.blocks[i]);
-    allocator_.retain(static_cast<uint32_t>(from.blocks[i]));
+    addReference(static_cast<uint32_t>(from.blocks[i]));
   }
   to.length = length;
+  --tenants_[to.tenant].sequences;
+  to.tenant = from.tenant;
+  ++tenants_[to.tenant].sequences;
   out = copy;
   checkInvariants();
   return success();
@@ -126,22 +140,22 @@ Status Pool::reserveCost(quire_sequence handle, int64_t tokens, int64_t &blocks)
 Status Pool::reserve(quire_sequence handle, int64_t tokens) {
   int64_t cost;
   QUIRE_TRY(reserveCost(handle, tokens, cost));
-  if (cost > blocksFree())
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(cost), ll(blocksFree()),
-                   ll(blocksTotal()));
   if (cost == 0)
     return success();
   Sequence &sequence = sequences_[static_cast<uint32_t>(handle)];
   bool copy = endsInSharedBlock(sequence);
-  bool taken = allocator_.allocate(static_cast<uint32_t>(cost), sequence.blocks);
-  (void)taken; // cost <= blocksFree()
+  QUIRE_TRY(takeBlocks(cost, sequence.blocks));
   if (copy) {
     size_t last = static_cast<size_t>(sequence.length / blockTokens_);
     uint32_t shared = static_cast<uint32_t>(sequence.blocks[last]);
     uint32_t own = static_cast<uint32_t>(sequence.blocks.back());
+    Status copied = copyBlock(shared, own);
+    if (!copied.ok()) {
+      dropBlocks(sequence, static_cast<int64_t>(sequence.blocks.size()) - cost);
+      return copied;
+    }
     sequence.blocks.pop_back();
     sequence.blocks[last] = static_cast<int32_t>(own);
-    copyBlock(shared, own);
     dropReference(shared);
   }
   checkInvariants();
@@ -156,6 +170,8 @@ Status Pool::commit(quire_sequence handle, int64_t tokens) {
     return failure(QUIRE_INVALID_ARGUMENT, "commit of %lld tokens, but %lld are reserved", ll(tokens),
                    ll(endsInSharedBlock(*sequence) ? 0 : room));
   sequence->length += tokens;
+  if (tokens > 0)
+    countQuery(*sequence);
   checkInvariants();
   return success();
 }
@@ -168,6 +184,7 @@ Status Pool::truncate(quire_sequence handle, int64_t length) {
                    ll(length));
   dropBlocks(*sequence, blocksFor(length));
   sequence->length = length;
+  sequence->hitTokens = std::min(sequence->hitTokens, length);
   checkInvariants();
   return success();
 }
@@ -176,6 +193,18 @@ Status Pool::length(quire_sequence handle, int64_t &out) const {
   const Sequence *sequence;
   QUIRE_TRY(find(handle, sequence));
   out = sequence->length;
+  return success();
+}
+
+Status Pool::intactLength(quire_sequence handle, int64_t &out) const {
+  const Sequence *sequence;
+  QUIRE_TRY(find(handle, sequence));
+  out = sequence->length;
+  for (int64_t i = 0; pager_ && i < blocksFor(sequence->length); ++i)
+    if (pager_->lost(static_cast<uint32_t>(sequence->blocks[static_cast<size_t>(i)]))) {
+      out = i * blockTokens_;
+      break;
+    }
   return success();
 }
 

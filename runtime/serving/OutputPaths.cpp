@@ -48,7 +48,8 @@ std::string conflictOfPaths(const RunOptions &options) {
   const Named all[] = {{"--requests", options.requests == "-" ? "" : options.requests}, // standard input is no output
                        {"--output", options.output},
                        {"--stats", options.stats},
-                       {"--logits", options.logits}};
+                       {"--logits", options.logits},
+                       {"--trace", options.trace}};
   for (size_t later = 1; later < std::size(all); ++later)
     for (size_t earlier = 0; earlier < later; ++earlier)
       if (!all[later].path.empty() && !all[earlier].path.empty() && collide(all[earlier].path, all[later].path))

@@ -23,6 +23,7 @@ struct Request {
   int64_t line = 0; // in the request file, from 1
   IdKind idKind = IdKind::None;
   std::string id; // as text; empty if the line has no valid one
+  std::string tenant; // empty: none named; only requests of the same tenant share prefixes
   std::vector<int64_t> prompt;
   int64_t maxNewTokens = 0;
   std::vector<int64_t> stop;

@@ -156,6 +156,10 @@ void RequestReader::parse(std::string_view line, Request &out) {
       lengthGiven = true;
     } else if (key == "stop") {
       out.stop = tokenIds(value, "stop", vocabulary_);
+    } else if (key == "tenant") {
+      if (!value.is_string() || !validId(value.get<std::string>()))
+        refuse(key, "1 to 64 characters of A-Z a-z 0-9 . _ -", value);
+      out.tenant = value.get<std::string>();
     } else if (key == "temperature" || key == "top_k" || key == "top_p" || key == "seed") {
       readSampling(key, value, out.sampling);
     } else if (key == "inputs") {
@@ -165,7 +169,7 @@ void RequestReader::parse(std::string_view line, Request &out) {
         throw BadLine{"inputs: this model takes no input but tokens, but got " + shown(value.begin().key())};
     } else {
       throw BadLine{"unknown key " + shown(key) +
-                    ": expected id, prompt, max_new_tokens, stop, temperature, top_k, top_p, seed or inputs"};
+                    ": expected id, prompt, max_new_tokens, stop, temperature, top_k, top_p, seed, inputs or tenant"};
     }
   }
   if (!object.contains("prompt"))

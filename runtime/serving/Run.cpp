@@ -3,6 +3,7 @@
 #include "serving/Run.h"
 
 #include "model/Manifest.h"
+#include "serving/ConfigWatch.h"
 #include "serving/Describe.h"
 #include "serving/Engine.h"
 #include "serving/FileLimit.h"
@@ -24,6 +25,9 @@
 namespace quire::serving {
 
 static volatile std::sig_atomic_t caughtSignal = 0;
+
+/// A trace of so many events is some 200 MB of text.
+static constexpr int64_t maxTraceEvents = 2000000;
 
 static void onSignal(int signal) {
   caughtSignal = signal;
@@ -106,11 +110,19 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   wanted.struct_size = sizeof(wanted);
   wanted.bytes = options.kvBytes;
   wanted.poison = options.poison;
+  wanted.zero_on_free = options.zeroOnFree;
+  wanted.prefix_cache = options.limits.prefixCache;
   wanted.shuffle = options.shuffleSeed.has_value();
   wanted.shuffle_seed = options.shuffleSeed.value_or(0);
+  quire_slow_tier_options slow;
+  options.slow.describe(slow);
+  if (options.slow.wanted())
+    wanted.slow = &slow;
   quire_pool *pool = nullptr;
   quire_status status = quire_pool_create(&info, &wanted, &pool);
   out.reset(pool);
+  if (status == QUIRE_OK && !options.trace.empty())
+    status = quire_pool_trace(pool, maxTraceEvents);
   return status;
 }
 
@@ -153,13 +165,14 @@ static bool checkFileLimit(const RunOptions &options, const SchedulerLimits &lim
 
 /// Runs until all is done, something fails (false) or a signal comes.
 static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const WritingSink &sink,
-                     ProgressLine &progress) {
+                     ConfigWatch &config, ProgressLine &progress) {
   progress.requests = requests.size();
   progress.serving = true;
   for (Request &request : requests)
     if (!scheduler.add(std::move(request)))
       return false;
   while (!caughtSignal) {
+    config.look();
     Scheduler::Progress state = scheduler.step();
     if (state != Scheduler::Progress::Stepped)
       return state == Scheduler::Progress::Idle;
@@ -182,6 +195,26 @@ static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &err
       error = file.error();
   }
   return error.empty();
+}
+
+/// The trace and the doctor's report.
+static bool reportPages(const RunOptions &options, quire_pool *pool, const Statistics &statistics, std::string &error) {
+  if (!options.trace.empty() && quire_pool_write_trace(pool, options.trace.c_str()) != QUIRE_OK) {
+    error = quire_last_error();
+    return false;
+  }
+  if (!options.doctor)
+    return true;
+  quire_doctor_options wanted = {};
+  wanted.struct_size = sizeof(wanted);
+  wanted.preemptions = statistics.preemptions;
+  const char *text = nullptr;
+  if (quire_doctor(pool, &wanted, &text) != QUIRE_OK) {
+    error = quire_last_error();
+    return false;
+  }
+  std::fputs(text, stderr);
+  return true;
 }
 
 int runRequests(const RunOptions &options) {
@@ -212,16 +245,19 @@ int runRequests(const RunOptions &options) {
   if (!openOutputs(options, info.vocabulary, outputs, error))
     return refuse(error);
   WritingSink sink(outputs.results);
+  ConfigWatch config(options, pool.get());
   Scheduler scheduler(info, pool.get(), executor.get(), limits, sink);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
   size_t count = requests.size();
   auto begin = std::chrono::steady_clock::now();
-  if (!serveAll(scheduler, requests, sink, *progress))
+  if (!serveAll(scheduler, requests, sink, config, *progress))
     error = scheduler.error().empty() ? outputs.results.error() : scheduler.error();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.reset();
   if (!keepResults(outputs, scheduler, error))
+    return complain(error);
+  if (!reportPages(options, pool.get(), scheduler.statistics(), error))
     return complain(error);
   std::string line = statisticsLine(scheduler.statistics(), static_cast<int64_t>(sink.finishedCount), scheduler.generated(), seconds);
   if (!line.empty())
@@ -235,6 +271,32 @@ int runRequests(const RunOptions &options) {
     std::fprintf(stderr, "quire-run: warning: %zu of %zu requests ended in errors, see 'error' in their results\n",
                  sink.failedCount, count);
   return 0;
+}
+
+void applyConfig(const config::Config &config, RunOptions &options) {
+  options.kvBytes = config.memory.fastBytes;
+  options.limits.maxBatch = config.serving.maxBatch;
+  options.limits.prefillChunk = config.serving.prefillChunk;
+  options.limits.mixedChunk = config.serving.mixedChunk;
+  options.limits.prefixCache = config.share.prefixCache;
+  options.limits.prefixTimeToLive = config.security.ttl;
+  options.threads = config.serving.threads;
+  options.zeroOnFree = config.security.zeroOnFree;
+  options.slow.take(config);
+}
+
+config::Config effectiveConfig(const RunOptions &options) {
+  config::Config config;
+  config.memory.fastBytes = options.kvBytes;
+  config.serving.maxBatch = options.limits.maxBatch;
+  config.serving.prefillChunk = options.limits.prefillChunk;
+  config.serving.mixedChunk = options.limits.mixedChunk;
+  config.share.prefixCache = options.limits.prefixCache;
+  config.security.ttl = options.limits.prefixTimeToLive;
+  config.serving.threads = options.threads;
+  config.security.zeroOnFree = options.zeroOnFree;
+  options.slow.give(config);
+  return config;
 }
 
 int runDescribe(const RunOptions &options) {

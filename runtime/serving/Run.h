@@ -3,7 +3,9 @@
 #ifndef QUIRE_RUNTIME_SERVING_RUN_H
 #define QUIRE_RUNTIME_SERVING_RUN_H
 
+#include "config/Config.h"
 #include "serving/Scheduler.h"
+#include "serving/SlowTierSettings.h"
 
 #include <cstdint>
 #include <optional>
@@ -22,8 +24,17 @@ struct RunOptions {
   std::optional<uint64_t> shuffleSeed;
   bool poison = false;
   int64_t threads = 0; // all that the process may use
+  bool zeroOnFree = false;
+  SlowTierSettings slow;
+  std::string trace;  // empty: none
+  std::string config; // the file that is read again when it changes; empty: none
+  bool doctor = false;
   bool json = false;
 };
+
+/// Takes what a configuration says, and says it as one.
+void applyConfig(const config::Config &config, RunOptions &options);
+config::Config effectiveConfig(const RunOptions &options);
 
 /// Exit codes: 0 done (requests may have failed by themselves), 1 bad input,
 /// 128 + n ended by signal n. Messages go to standard error.

@@ -6,6 +6,9 @@
 
 namespace quire::serving {
 
+/// A device that loses this much will not become better.
+static constexpr int64_t maxLosses = 16;
+
 int64_t Scheduler::Active::token(int64_t index) const {
   size_t i = static_cast<size_t>(index);
   size_t prompt = request.prompt.size();
@@ -14,11 +17,13 @@ int64_t Scheduler::Active::token(int64_t index) const {
 
 Scheduler::Scheduler(const quire_model_info &model, quire_pool *pool, quire_executor *executor,
                      const SchedulerLimits &limits, ResultSink &sink)
-    : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink) {
+    : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink),
+      prefixes_(pool, limits.prefixCache, limits.prefixTimeToLive) {
   quire_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
   quire_pool_get_stats(pool_, &stats);
   blocksTotal_ = stats.blocks_total;
+  stepBlocks_ = stats.step_blocks;
 }
 
 Scheduler::~Scheduler() {
@@ -30,7 +35,7 @@ int64_t Scheduler::freeBlocks() const {
   quire_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
   quire_pool_get_stats(pool_, &stats);
-  return stats.blocks_free;
+  return stats.blocks_free + stats.blocks_reclaimable;
 }
 
 /// A failure that no request caused.
@@ -46,8 +51,13 @@ bool Scheduler::fits(const Active &active, std::string &why) const {
   if (active.request.stop.empty())
     stored += active.request.maxNewTokens - 1;
   int64_t needed = blocksFor(stored);
-  if (needed <= blocksTotal_)
+  if (needed <= std::min(blocksTotal_, stepBlocks_))
     return true;
+  if (needed <= blocksTotal_) {
+    why = "needs " + std::to_string(needed) + " blocks at once, but the fast tier holds " +
+          std::to_string(stepBlocks_) + " of a layer; give it more kv bytes";
+    return false;
+  }
   why = "needs " + std::to_string(needed) + " blocks of " + std::to_string(model_.block_tokens) +
         " tokens, but the pool has " + std::to_string(blocksTotal_) + "; give it more kv bytes";
   return false;
@@ -94,6 +104,41 @@ void Scheduler::releaseBlocks(Active &active) {
   active.sequence = 0;
   active.stored = 0;
   active.recorded = 0;
+  active.published = 0;
+}
+
+/// Gives the request its cached prefix, if such are kept.
+bool Scheduler::openShared(Active &active) {
+  if (!prefixes_.enabled())
+    return true;
+  stored_.clear();
+  for (int64_t i = 0; i < active.known(); ++i)
+    stored_.push_back(active.token(i));
+  if (prefixes_.open(active.request.tenant, active.preempted, stored_, active.sequence, active.stored) != QUIRE_OK)
+    return broken("looking for a prefix");
+  active.published = active.stored / model_.block_tokens;
+  return true;
+}
+
+/// Lets others find the blocks that became full. Where equal ones were cached,
+/// the table changes: for the statistics it is given back and taken anew.
+bool Scheduler::publishBlocks(Active &active) {
+  int64_t full = active.stored / model_.block_tokens;
+  if (!prefixes_.enabled() || full == active.published)
+    return true;
+  stored_.clear();
+  for (int64_t i = 0; i < full * model_.block_tokens; ++i)
+    stored_.push_back(active.token(i));
+  bool changed = false;
+  if (prefixes_.publish(active.sequence, stored_, changed) != QUIRE_OK)
+    return broken("publishing a prefix");
+  active.published = full;
+  if (changed) {
+    statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
+    active.recorded = 0;
+    recordBlocks(active);
+  }
+  return true;
 }
 
 void Scheduler::preemptYoungest() {
@@ -152,19 +197,35 @@ int64_t Scheduler::prefillBudget() const {
   return decodes ? std::min(limits_.prefillChunk, limits_.mixedChunk) : limits_.prefillChunk;
 }
 
+/// False: the step's sequences and this one are more than the fast tier holds.
+bool Scheduler::takePart(size_t index, int64_t tokens) {
+  int64_t blocks = blocksFor(requests_[index].stored + tokens);
+  if (blocks > stepRoom_)
+    return false;
+  stepRoom_ -= blocks;
+  parts_.push_back({index, tokens});
+  return true;
+}
+
 /// Decoding sequences take part with one token each, prefilling ones share the
-/// budget from the oldest on.
+/// budget from the oldest on. Those that do not fit come first next time.
 void Scheduler::planRunning(int64_t &budget, int64_t &prefill) {
-  for (size_t index : running_) {
-    Active &active = requests_[index];
-    int64_t tokens = active.pending();
-    if (active.stored < active.prefillEnd) {
-      tokens = std::min(tokens, budget);
-      budget -= tokens;
-      prefill += tokens;
+  stepRoom_ = stepBlocks_;
+  size_t first = turn_ < running_.size() ? turn_ : 0;
+  turn_ = 0;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    size_t position = (first + i) % running_.size();
+    Active &active = requests_[running_[position]];
+    bool prompt = active.stored < active.prefillEnd;
+    int64_t tokens = prompt ? std::min(active.pending(), budget) : active.pending();
+    if (tokens == 0)
+      continue;
+    if (!takePart(running_[position], tokens)) {
+      turn_ = position;
+      break;
     }
-    if (tokens > 0)
-      parts_.push_back({index, tokens});
+    budget -= prompt ? tokens : 0;
+    prefill += prompt ? tokens : 0;
   }
 }
 
@@ -174,8 +235,11 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
     Active &active = requests_[index];
     // One that gave way comes back only if it will not have to again at once.
     int64_t spare = active.preempted && !running_.empty() ? 1 : 0;
-    int64_t needed = blocksFor(active.known());
+    if (!openShared(active))
+      return false;
+    int64_t needed = blocksFor(active.known()) - blocksFor(active.stored);
     if (needed + spare > freeBlocks()) {
+      releaseBlocks(active);
       if (!running_.empty())
         return true;
       waiting_.pop_front();
@@ -184,31 +248,49 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
         return false;
       continue;
     }
-    if (quire_sequence_create(pool_, &active.sequence) != QUIRE_OK ||
-        quire_sequence_reserve(pool_, active.sequence, active.known()) != QUIRE_OK)
+    if ((!active.sequence && quire_sequence_create(pool_, &active.sequence) != QUIRE_OK) ||
+        quire_sequence_reserve(pool_, active.sequence, active.pending()) != QUIRE_OK)
       return broken("admitting a request");
     waiting_.pop_front();
     running_.push_back(index);
     active.prefillEnd = active.known();
-    int64_t tokens = std::min(active.known(), budget);
+    int64_t tokens = std::min(active.pending(), budget);
+    if (!takePart(index, tokens)) {
+      turn_ = running_.size() - 1;
+      return true;
+    }
     budget -= tokens;
     prefill += tokens;
-    parts_.push_back({index, tokens});
   }
   return true;
+}
+
+/// The sequence whose turn it is has more blocks than a step may have.
+bool Scheduler::tooLongForStep() {
+  size_t index = running_[turn_];
+  return finish(index, FinishReason::Error,
+                "after " + std::to_string(requests_[index].stored) + " tokens it needs more than the " +
+                    std::to_string(stepBlocks_) + " blocks that the fast tier holds of a layer; give it more kv bytes");
 }
 
 Scheduler::Progress Scheduler::step() {
   if (waiting_.empty() && running_.empty())
     return Progress::Idle;
   parts_.clear();
+  if (prefixes_.advance(std::chrono::nanoseconds(Clock::now() - start_).count()) != QUIRE_OK) {
+    broken("dropping old prefixes");
+    return Progress::Failed;
+  }
   bool preempted = false;
   if (!growRunning(preempted))
     return Progress::Failed;
   int64_t budget = prefillBudget(), prefill = 0;
   planRunning(budget, prefill);
+  if (parts_.empty() && !running_.empty())
+    return tooLongForStep() ? Progress::Stepped : Progress::Failed;
   // After a preemption the pool is tight; whoever gave way waits a step.
-  if ((!preempted || parts_.empty()) && !admit(budget, prefill))
+  bool closed = (preempted && !parts_.empty()) || (tight_ && !running_.empty());
+  if (!closed && !admit(budget, prefill))
     return Progress::Failed;
   if (parts_.empty()) // the last ones ended in errors
     return waiting_.empty() && running_.empty() ? Progress::Idle : Progress::Stepped;
@@ -246,11 +328,18 @@ bool Scheduler::runStep(int64_t prefill) {
   batch.selected = selected_.data();
   batch.selected_count = static_cast<int64_t>(selected_.size());
   Clock::time_point before = Clock::now();
-  if (quire_executor_step(executor_, &batch, logits_.data()) != QUIRE_OK)
+  quire_status status = quire_executor_step(executor_, &batch, logits_.data());
+  if (status == QUIRE_PAGE_LOST || status == QUIRE_NO_SPACE)
+    return recover(status);
+  if (status != QUIRE_OK)
     return broken("running a step");
   record.ms = std::chrono::duration<double, std::milli>(Clock::now() - before).count();
+  tight_ = false;
   record.tokens = static_cast<int64_t>(tokens_.size());
   record.sequences = batch.sequence_count;
+  for (const Part &part : parts_)
+    if (!publishBlocks(requests_[part.active]))
+      return false;
   statistics_.steps.push_back(record);
   statistics_.maxSequencesInStep = std::max(statistics_.maxSequencesInStep, record.sequences);
   statistics_.maxPrefillTokensInStep = std::max(statistics_.maxPrefillTokensInStep, prefill);
@@ -259,6 +348,42 @@ bool Scheduler::runStep(int64_t prefill) {
     const float *row = logits_.data() + i * static_cast<size_t>(model_.vocabulary);
     if (!sink_.logits(requests_[index].request, row) || !takeToken(index, row))
       return false;
+  }
+  return true;
+}
+
+/// After a step that the slow tier spoilt: nothing of it counts. What was lost is
+/// appended again, by all that shared it; without space the youngest gives way.
+bool Scheduler::recover(quire_status status) {
+  std::string text = quire_last_error();
+  for (const Part &part : parts_)
+    requests_[part.active].stored -= part.tokens;
+  if (status == QUIRE_NO_SPACE) {
+    tight_ = true;
+    if (running_.size() == 1)
+      return finish(running_.front(), FinishReason::Error, text);
+    preemptYoungest();
+    return true;
+  }
+  std::vector<size_t> running = running_;
+  for (size_t index : running) {
+    Active &active = requests_[index];
+    int64_t intact = 0;
+    if (quire_sequence_intact(pool_, active.sequence, &intact) != QUIRE_OK)
+      return broken("looking for lost blocks");
+    if (intact == active.stored)
+      continue;
+    if (++active.losses > maxLosses) {
+      if (!finish(index, FinishReason::Error, text))
+        return false;
+      continue;
+    }
+    if (quire_sequence_truncate(pool_, active.sequence, intact) != QUIRE_OK)
+      return broken("giving up lost blocks");
+    statistics_.recomputedTokens += active.stored - intact;
+    active.stored = intact;
+    active.prefillEnd = active.known();
+    active.recorded = std::min(active.recorded, blocksFor(intact));
   }
   return true;
 }
@@ -324,13 +449,17 @@ const Statistics &Scheduler::statistics() {
   statistics_.blockBytes = pool.block_bytes;
   statistics_.blocksTotal = pool.blocks_total;
   statistics_.blocksPeak = pool.blocks_peak;
-  statistics_.kvCopyBytes = pool.copied_bytes;
+  quire_paging_stats &paging = statistics_.paging;
+  paging.struct_size = sizeof(paging);
+  quire_pool_get_paging_stats(pool_, &paging);
+  statistics_.kvCopyBytes = pool.copied_bytes + paging.bytes_in_demand + paging.bytes_in_prefetch + paging.bytes_out;
   quire_executor_stats executor = {};
   executor.struct_size = sizeof(executor);
   quire_executor_get_stats(executor_, &executor);
   statistics_.prefetchIssued = executor.prefetch_issued;
   statistics_.prefetchRedundant = executor.prefetch_redundant;
   statistics_.threads = executor.threads;
+  statistics_.prefix = prefixes_.statistics();
   return statistics_;
 }
 

@@ -5,6 +5,7 @@
 #define QUIRE_RUNTIME_SERVING_SCHEDULER_H
 
 #include "quire/runtime.h"
+#include "serving/Prefixes.h"
 #include "serving/Request.h"
 #include "serving/Sampler.h"
 #include "serving/Statistics.h"
@@ -28,6 +29,8 @@ struct SchedulerLimits {
   int64_t maxBatch = 8;       // sequences of a step
   int64_t prefillChunk = 512; // prompt tokens of a step, over all its sequences
   int64_t mixedChunk = 64;    // the same in a step where other sequences decode: what bounds the time between two tokens
+  bool prefixCache = false;   // prompts that begin alike are stored once; the pool has `prefix_cache`
+  int64_t prefixTimeToLive = 0; // ns without users after which a prefix is dropped; 0: none
 };
 
 /// Requests are served in order of arrival: admission stops at the first one
@@ -73,7 +76,9 @@ private:
     quire_sequence sequence = 0; // 0: holds no blocks
     int64_t stored = 0;          // tokens in the pool
     int64_t recorded = 0;        // blocks of its table that the statistics know of
+    int64_t published = 0;       // full blocks that others may find
     int64_t prefillEnd = 0;      // tokens before this one are appended in chunks
+    int64_t losses = 0;          // how often stored tokens were lost
     bool preempted = false;
     Clock::time_point firstToken, lastToken;
 
@@ -95,9 +100,14 @@ private:
   int64_t prefillBudget() const;
   void planRunning(int64_t &budget, int64_t &prefill);
   bool admit(int64_t &budget, int64_t &prefill);
+  bool takePart(size_t index, int64_t tokens);
   bool runStep(int64_t prefill);
+  bool recover(quire_status status);
+  bool tooLongForStep();
   bool takeToken(size_t index, const float *row);
   bool finish(size_t active, FinishReason reason, const std::string &text);
+  bool openShared(Active &active);
+  bool publishBlocks(Active &active);
   void recordBlocks(Active &active);
   void releaseBlocks(Active &active);
   bool broken(const char *what);
@@ -116,12 +126,18 @@ private:
   std::deque<size_t> waiting_;  // by arrival; older ones than these all run or are done
   std::vector<size_t> running_; // by arrival
   std::vector<Part> parts_;     // of the step
+  int64_t stepRoom_ = 0;        // blocks that the step may still have
+  bool tight_ = false;          // the last step found no space, so nobody is admitted beside those that run
+  size_t turn_ = 0;             // position in running_ that is served first when not all fit into a step
   std::vector<quire_sequence> sequences_;
   std::vector<int64_t> counts_, tokens_, selected_;
   std::vector<size_t> selectedOwner_;
   std::vector<float> logits_;
   int64_t blocksTotal_ = 0;
+  int64_t stepBlocks_ = 0; // at most, of the sequences of one step
   int64_t generated_ = 0;
+  Prefixes prefixes_;
+  std::vector<int64_t> stored_; // tokens of the sequence that is published
   Statistics statistics_;
   std::string error_;
 };

@@ -26,6 +26,36 @@ std::string statisticsLine(const Statistics &s, int64_t requests, int64_t tokens
   return text;
 }
 
+/// Words as in docs/Runtime.md, "Tiers".
+static Json tiers(const quire_paging_stats &p) {
+  Json root;
+  root["page_bytes"] = p.page_bytes;
+  root["fast_pages"] = p.fast_pages;
+  root["slow_pages"] = p.slow_pages;
+  root["metadata_bytes"] = p.metadata_bytes;
+  root["demands"] = {{"all", p.demands},
+                     {"hits", p.hits},
+                     {"late", p.late},
+                     {"misses", p.misses},
+                     {"polluted", p.polluted_misses}};
+  root["prefetch"] = {{"issued", p.prefetch_issued},
+                      {"redundant", p.prefetch_redundant},
+                      {"useful", p.prefetch_useful},
+                      {"timely", p.prefetch_timely},
+                      {"dropped", p.prefetch_dropped}};
+  root["evicted"] = {{"for_demand", p.evicted_for_demand},
+                     {"for_prefetch", p.evicted_for_prefetch},
+                     {"for_write", p.evicted_for_write}};
+  root["seals"] = p.seals;
+  root["write_backs"] = p.write_backs;
+  root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};
+  root["faults"] = {{"retries", p.retries}, {"pages_lost", p.pages_lost}, {"no_space", p.no_space}};
+  root["ms"] = {{"stall", static_cast<double>(p.stall_ns) / 1e6},
+                {"table", static_cast<double>(p.table_ns) / 1e6},
+                {"steps", static_cast<double>(p.step_ns) / 1e6}};
+  return root;
+}
+
 std::string statisticsJson(const Statistics &s) {
   Json root;
   root["engine"] = "compiled";
@@ -40,6 +70,19 @@ std::string statisticsJson(const Statistics &s) {
   root["kv_copy_bytes"] = s.kvCopyBytes;
   root["largest_gap_ms"] = std::round(s.largestGapMs * 1000) / 1000;
   root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};
+  if (s.paging.page_bytes > 0) {
+    root["tiers"] = tiers(s.paging);
+    root["recomputed_tokens"] = s.recomputedTokens;
+  }
+  if (s.prefix.enabled)
+    root["prefix"] = {{"tenants", s.prefix.tenants},
+                      {"queries", s.prefix.queries},
+                      {"query_tokens", s.prefix.queryTokens},
+                      {"hit_tokens", s.prefix.hitTokens},
+                      {"blocks_published", s.prefix.blocksPublished},
+                      {"blocks_merged", s.prefix.blocksMerged},
+                      {"blocks_evicted", s.prefix.blocksEvicted},
+                      {"blocks_expired", s.prefix.blocksExpired}};
   Json tables = Json::object();
   for (const auto &[id, blocks] : s.finalBlockTables)
     tables[id] = blocks;

@@ -3,6 +3,7 @@
 #ifndef QUIRE_RUNTIME_SERVING_STATISTICS_H
 #define QUIRE_RUNTIME_SERVING_STATISTICS_H
 
+#include "quire/runtime.h"
 #include "serving/Request.h"
 
 #include <string>
@@ -26,6 +27,19 @@ struct BlockEvent {
   std::vector<int32_t> taken; // empty: all given back
 };
 
+/// Of shared prefixes. A request counts once, when its first tokens are stored, however often it gives way.
+struct PrefixStatistics {
+  bool enabled = false;
+  int64_t tenants = 0;
+  int64_t queries = 0;
+  int64_t queryTokens = 0; // prompt tokens of these requests
+  int64_t hitTokens = 0;   // that were cached
+  int64_t blocksPublished = 0;
+  int64_t blocksMerged = 0;
+  int64_t blocksEvicted = 0;
+  int64_t blocksExpired = 0;
+};
+
 struct Statistics {
   int64_t blockTokens = 0;
   int64_t blockBytes = 0;
@@ -38,10 +52,13 @@ struct Statistics {
   int64_t prefetchIssued = 0;
   int64_t prefetchRedundant = 0;
   int64_t threads = 0;
+  int64_t recomputedTokens = 0;  // whose K and V were lost
+  quire_paging_stats paging = {}; // page_bytes 0: no slow tier
   double largestGapMs = 0;          // between two tokens of a request, over all requests
   std::vector<double> firstTokenMs; // of each request, in the order in which they came
   /// Request id and its block table at the moment it finished.
   std::vector<std::pair<std::string, std::vector<int32_t>>> finalBlockTables;
+  PrefixStatistics prefix;
   std::vector<StepRecord> steps;
   std::vector<BlockEvent> blockEvents;
 };

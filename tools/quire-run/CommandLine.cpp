@@ -2,13 +2,16 @@
 // Options by getopt_long, numbers strictly.
 #include "CommandLine.h"
 
+#include "core/Quantities.h"
 #include "serving/OutputPaths.h"
+#include "tier/TierOptions.h"
 
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <getopt.h>
 
@@ -17,6 +20,7 @@ namespace quire::serving {
 const char helpText[] =
     R"(usage: quire-run MODEL.quire --requests=IN.jsonl --output=OUT.jsonl [options]
        quire-run MODEL.quire --describe [--json] [--kv-bytes=SIZE]
+       quire-run --print-config [--config=FILE] [options]
 
 Serves generation requests with a model that quirec compiled: many sequences of different lengths share each step, their
 keys and values lie in blocks of one pool.
@@ -35,12 +39,23 @@ line is an error of that request alone. Results: one line each, in the order in 
   --prefill-chunk=N    prompt tokens in one step over all its sequences, at most (512)
   --mixed-chunk=N      the same in a step where other sequences decode: bounds the time between two of their tokens (64)
   --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
+  --slow-tier=TIER     under it: none, memory, file:PATH (a new file), throttled or throttled:LATENCY,BANDWIDTH, such as
+                       throttled:100us,2GB/s; keys and values that a step does not need at the moment go there (none)
+  --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one
+  --replace=POLICY     which page gives way: scan, lru, importance, arc (scan)
+  --prefetch-window=N  pages of each sequence on their way ahead of need; 0: none (3)
+  --doctor             say at the end what the pages did and what to change (standard error)
+  --trace=FILE         record what steps asked of their pages, for quire-replay and Perfetto; needs --slow-tier
   --threads=N          threads of a step (all cores that this process may use)
+  --prefix-cache[=on|off]
+                       store and compute once what prompts have in common; only requests of the same 'tenant' share (off)
+  --config=FILE        take options from a YAML file, before those of the command line; --help-config lists its keys
+  --print-config       print the configuration that a run would have, and exit
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
   --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
-  --help, --version
+  --help, --help-config, --version
 
 Interrupting (Ctrl-C) ends the run after the current step and keeps the results that are finished.
 Exit codes: 0 done, also if single requests failed; 1 bad usage or bad input; 130 or 143 interrupted.
@@ -58,10 +73,20 @@ enum Option {
   MixedChunk,
   ShuffleBlocks,
   PoisonFreeBlocks,
+  SlowTier,
+  SlowBytes,
+  Replace,
+  PrefetchWindow,
+  Doctor,
+  TraceFile,
   Threads,
   Stats,
   Describe,
   Json,
+  PrefixCache,
+  ConfigFile,
+  PrintConfig,
+  HelpConfig,
   Help,
   Version
 };
@@ -76,10 +101,20 @@ const option longOptions[] = {
     {"mixed-chunk", required_argument, nullptr, MixedChunk},
     {"shuffle-blocks", required_argument, nullptr, ShuffleBlocks},
     {"poison-free-blocks", no_argument, nullptr, PoisonFreeBlocks},
+    {"slow-tier", required_argument, nullptr, SlowTier},
+    {"slow-bytes", required_argument, nullptr, SlowBytes},
+    {"replace", required_argument, nullptr, Replace},
+    {"prefetch-window", required_argument, nullptr, PrefetchWindow},
+    {"doctor", no_argument, nullptr, Doctor},
+    {"trace", required_argument, nullptr, TraceFile},
     {"threads", required_argument, nullptr, Threads},
     {"stats", required_argument, nullptr, Stats},
     {"describe", no_argument, nullptr, Describe},
     {"json", no_argument, nullptr, Json},
+    {"prefix-cache", optional_argument, nullptr, PrefixCache},
+    {"config", required_argument, nullptr, ConfigFile},
+    {"print-config", no_argument, nullptr, PrintConfig},
+    {"help-config", no_argument, nullptr, HelpConfig},
     {"help", no_argument, nullptr, Help},
     {"version", no_argument, nullptr, Version},
     {nullptr, 0, nullptr, 0},
@@ -95,31 +130,6 @@ static bool parseNumber(const char *text, uint64_t &out, const char **rest) {
   out = std::strtoull(text, &end, 10);
   *rest = end;
   return errno == 0;
-}
-
-bool parseSize(const char *text, uint64_t &out) {
-  struct Unit {
-    const char *name;
-    uint64_t bytes;
-  };
-  static const Unit units[] = {{"", 1},
-                               {"B", 1},
-                               {"KiB", uint64_t(1) << 10},
-                               {"MiB", uint64_t(1) << 20},
-                               {"GiB", uint64_t(1) << 30},
-                               {"TiB", uint64_t(1) << 40},
-                               {"KB", 1000},
-                               {"MB", 1000000},
-                               {"GB", 1000000000},
-                               {"TB", 1000000000000}};
-  uint64_t count;
-  const char *rest;
-  if (!parseNumber(text, count, &rest))
-    return false;
-  for (const Unit &unit : units)
-    if (std::strcmp(rest, unit.name) == 0)
-      return !__builtin_mul_overflow(count, unit.bytes, &out);
-  return false;
 }
 
 static bool refuse(const char *name, const char *expected, const char *got) {
@@ -148,6 +158,44 @@ static bool readSeed(const char *text, RunOptions &out) {
   return true;
 }
 
+static bool readSlowTier(const char *text, RunOptions &out) {
+  runtime::TierOptions read;
+  runtime::Status status = runtime::parseTier(text, read);
+  if (!status.ok())
+    std::fprintf(stderr, "quire-run: error: --slow-tier: %s\n", status.text().c_str());
+  out.slow.where = text;
+  return status.ok();
+}
+
+static bool readReplacement(const char *text, RunOptions &out) {
+  static constexpr std::pair<const char *, quire_replacement> names[] = {{"scan", QUIRE_REPLACE_SCAN},
+                                                                         {"lru", QUIRE_REPLACE_LRU},
+                                                                         {"importance", QUIRE_REPLACE_IMPORTANCE},
+                                                                         {"arc", QUIRE_REPLACE_ARC}};
+  for (auto [name, replacement] : names)
+    if (std::strcmp(name, text) == 0) {
+      out.slow.replacement = replacement;
+      return true;
+    }
+  return refuse("replace", "scan, lru, importance or arc", text);
+}
+
+static bool readWindow(const char *text, RunOptions &out) {
+  out.slow.prefetchWindow = 0;
+  return std::strcmp(text, "0") == 0 || readCount("prefetch-window", text, 1 << 20, out.slow.prefetchWindow);
+}
+
+/// Options that make sense together only.
+static const char *conflictOfTiers(const RunOptions &options) {
+  if (options.slow.wanted() && options.slow.bytes == 0)
+    return "--slow-tier needs --slow-bytes";
+  if (!options.slow.wanted() && options.slow.bytes != 0)
+    return "--slow-bytes needs --slow-tier";
+  if (!options.slow.wanted() && !options.trace.empty())
+    return "--trace needs --slow-tier";
+  return nullptr;
+}
+
 /// False after a mistake.
 static bool readOption(int code, RunOptions &out, Action &action) {
   constexpr int64_t million = 1000000;
@@ -168,12 +216,26 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case MixedChunk:
     return readCount("mixed-chunk", optarg, 1000 * million, out.limits.mixedChunk);
   case KvBytes:
-    return (parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", "a size such as 256MiB (KiB, MiB, GiB, TiB, or KB, MB, GB, TB)", optarg);
+    return (runtime::parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", runtime::expectedSize, optarg);
   case ShuffleBlocks:
     return readSeed(optarg, out);
   case PoisonFreeBlocks:
     out.poison = true;
     return true;
+  case SlowTier:
+    return readSlowTier(optarg, out);
+  case SlowBytes:
+    return (runtime::parseSize(optarg, out.slow.bytes) && out.slow.bytes > 0) || refuse("slow-bytes", runtime::expectedSize, optarg);
+  case Replace:
+    return readReplacement(optarg, out);
+  case PrefetchWindow:
+    return readWindow(optarg, out);
+  case Doctor:
+    out.doctor = true;
+    return true;
+  case TraceFile:
+    out.trace = optarg;
+    return *optarg || refuse("trace", "a file", "");
   case Threads:
     return readCount("threads", optarg, 1024, out.threads);
   case Stats:
@@ -184,6 +246,14 @@ static bool readOption(int code, RunOptions &out, Action &action) {
     return true;
   case Json:
     out.json = true;
+    return true;
+  case PrefixCache:
+    out.limits.prefixCache = !optarg || std::strcmp(optarg, "on") == 0;
+    return out.limits.prefixCache || std::strcmp(optarg, "off") == 0 || refuse("prefix-cache", "on or off", optarg);
+  case ConfigFile: // read before all others
+    return true;
+  case PrintConfig:
+    action = Action::PrintConfig;
     return true;
   default: // getopt_long has said what is wrong
     return false;
@@ -197,17 +267,51 @@ static Action refuseUsage(const char *text) {
   return Action::Refuse;
 }
 
+/// The file comes first, wherever it is named: the command line has the last word.
+static bool readConfigFile(int argc, char **argv, RunOptions &out) {
+  const char *path = nullptr;
+  int code;
+  opterr = 0; // mistakes are told by the second reading
+  while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
+    if (code == ConfigFile && path)
+      return refuse("config", "one file", optarg);
+    if (code == ConfigFile)
+      path = optarg;
+  }
+  opterr = 1;
+  optind = 0; // begins anew
+  config::Config read;
+  if (path) {
+    runtime::Status status = config::readConfig(path, read);
+    if (!status.ok()) {
+      std::fprintf(stderr, "quire-run: error: %s\n", status.text().c_str());
+      return false;
+    }
+    applyConfig(read, out);
+    out.config = path;
+  }
+  return true;
+}
+
 Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   Action action = Action::Run;
   int code;
+  if (!readConfigFile(argc, argv, out))
+    return refuseUsage(nullptr);
   while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
     if (code == Help || code == 'h')
       return Action::Help;
+    if (code == HelpConfig)
+      return Action::HelpConfig;
     if (code == Version)
       return Action::Version;
     if (!readOption(code, out, action))
       return refuseUsage(nullptr);
   }
+  if (const char *conflict = conflictOfTiers(out))
+    return refuseUsage(conflict);
+  if (action == Action::PrintConfig && optind == argc)
+    return action;
   if (optind == argc)
     return refuseUsage("expected a model folder, but got none");
   if (optind + 1 < argc)

@@ -8,13 +8,10 @@
 namespace quire::serving {
 
 /// What to do after parsing.
-enum class Action { Run, Describe, Help, Version, Refuse };
+enum class Action { Run, Describe, PrintConfig, HelpConfig, Help, Version, Refuse };
 
 /// Refuse: the mistake was reported on standard error.
 Action parseCommandLine(int argc, char **argv, RunOptions &out);
-
-/// "256MiB", "2GiB", "1000000". False if it is no size or does not fit.
-bool parseSize(const char *text, uint64_t &out);
 
 extern const char helpText[];
 

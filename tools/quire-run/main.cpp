@@ -16,6 +16,12 @@ int main(int argc, char **argv) {
     case Action::Version:
       std::printf("quire-run %s\n", quire_runtime_version());
       return 0;
+    case Action::HelpConfig:
+      std::fputs(quire::config::keyTable().c_str(), stdout);
+      return 0;
+    case Action::PrintConfig:
+      std::fputs(quire::config::printConfig(effectiveConfig(options)).c_str(), stdout);
+      return 0;
     case Action::Refuse:
       return 1;
     case Action::Describe:

@@ -31,7 +31,7 @@ static cl::opt<std::string> reportPath("report", cl::desc("write what was found 
 static cl::opt<bool> verify("verify", cl::desc("run the original graph against the compiled model and keep the result as a certificate"), cl::cat(category));
 static cl::opt<uint64_t> verifySeed("verify-seed", cl::desc("seed of the certificate's batches (0)"), cl::init(0), cl::cat(category));
 static cl::opt<double> verifyWork("verify-work", cl::desc("multiply-adds that the original graph may take for one sequence of the certificate; longer ones start from random K and V (4e10)"), cl::init(4e10), cl::value_desc("number"), cl::cat(category));
-static cl::opt<std::string> breakAttend("break-attend", cl::desc("tests of --verify: causal, window, scale, heads or block"), cl::Hidden, cl::cat(category));
+static cl::opt<std::string> breakAttend("break-attend", cl::desc("tests of --verify: causal, window, scale, heads, block or parts"), cl::Hidden, cl::cat(category));
 static cl::opt<bool> verbose("v", cl::desc("echo the commands that are run"), cl::cat(category));
 static cl::opt<bool> quiet("quiet", cl::desc("no table on the terminal"), cl::cat(category));
 

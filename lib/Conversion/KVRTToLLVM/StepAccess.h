@@ -9,10 +9,10 @@
 namespace quire::kvrt {
 
 // Indices of fields of quire_step that have no name in the dialect.
-constexpr int64_t logitsField = 7, weightsField = 8, scratchField = 9, runtimeField = 10, contextField = 11;
+constexpr int64_t logitsField = 6, weightsField = 7, scratchField = 8, runtimeField = 9, contextField = 10;
 
 // Fields of the struct that stands for a state.
-constexpr int64_t stateBase = 0, stateStride = 1, stateLayer = 2;
+constexpr int64_t stateBase = 0, stateStride = 1, stateTables = 2, stateLayer = 3;
 
 /// The byte address `pointer` + `offset` (i64).
 inline mlir::Value advance(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer, mlir::Value offset) {

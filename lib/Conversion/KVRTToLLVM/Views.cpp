@@ -75,15 +75,26 @@ struct LowerRead : ViewPattern<ReadOp> {
     case Field::past_lens:
       sizes = {extent(Extent::sequences)};
       break;
-    case Field::block_tables:
-      sizes = {extent(Extent::sequences), extent(Extent::table_stride)};
-      break;
     case Field::selected:
       sizes = {extent(Extent::selected)};
       break;
     }
     Value pointer = pointerField(rewriter, loc, batch, static_cast<int64_t>(op.getField()));
     rewriter.replaceOp(op, view(rewriter, loc, type, pointer, sizes));
+    return success();
+  }
+};
+
+struct LowerTables : ViewPattern<TablesOp> {
+  using ViewPattern::ViewPattern;
+
+  LogicalResult matchAndRewrite(TablesOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value sequences = extentField(rewriter, loc, adaptor.getBatch(), Extent::sequences);
+    Value stride = extentField(rewriter, loc, adaptor.getBatch(), Extent::table_stride);
+    Value pointer = LLVM::ExtractValueOp::create(rewriter, loc, adaptor.getState(), stateTables);
+    auto type = cast<MemRefType>(op.getResult().getType());
+    rewriter.replaceOp(op, view(rewriter, loc, type, pointer, {sequences, stride}));
     return success();
   }
 };
@@ -192,13 +203,13 @@ void quire::kvrt::populateKVRTToLLVMTypes(LLVMTypeConverter &converter) {
   converter.addConversion([](BatchType type) { return LLVM::LLVMPointerType::get(type.getContext()); });
   converter.addConversion([](StateType type) {
     Type pointer = LLVM::LLVMPointerType::get(type.getContext()), i64 = IntegerType::get(type.getContext(), 64);
-    return LLVM::LLVMStructType::getLiteral(type.getContext(), {pointer, i64, i64});
+    return LLVM::LLVMStructType::getLiteral(type.getContext(), {pointer, i64, pointer, i64});
   });
 }
 
 void quire::kvrt::populateViewPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,
                                        SymbolTableCollection &tables) {
-  patterns.add<LowerRead, LowerExtent, LowerWeightAt, LowerLogits, LowerScratch, LowerPage<KeyPageOp>, LowerPage<ValuePageOp>>(
-      converter);
+  patterns.add<LowerRead, LowerTables, LowerExtent, LowerWeightAt, LowerLogits, LowerScratch, LowerPage<KeyPageOp>,
+               LowerPage<ValuePageOp>>(converter);
   patterns.add<LowerWeight>(converter, tables);
 }

@@ -150,7 +150,7 @@ private:
     Emitter emit(builder, op.getLoc());
     auto type = cast<RankedTensorType>(op.getResult().getType());
     Value target = emit.empty(type, tokens);
-    auto attend = kvrt::AttendOp::create(builder, op.getLoc(), TypeRange(type), op.getQuery(), layer.handle, batch, op.getSinks(), target,
+    auto attend = kvrt::AttendOp::create(builder, op.getLoc(), TypeRange(type), op.getQuery(), layer.handle, batch, op.getSinks(), /*parts=*/Value(), target,
                                          builder.getF32FloatAttr(static_cast<float>(op.getScale().convertToDouble())),
                                          builder.getF32FloatAttr(op.getSoftcap() ? static_cast<float>(op.getSoftcap()->convertToDouble()) : 0.0f),
                                          builder.getI64IntegerAttr(op.getWindow().value_or(0)), builder.getI64IntegerAttr(op.getChunk().value_or(0)),

@@ -35,6 +35,9 @@ struct CpuTarget {
   std::string featureString() const;
 };
 
+/// Attention over more keys than this is computed in parts and merged.
+constexpr int64_t attendPartTokens = 512;
+
 /// From memrefs, kernels of `kvrt`, `scf` and `kvrt.parallel` to the LLVM dialect. `breakAttend` is an error for tests of certificates; see lower-attend.
 void buildCpuTargetPipeline(mlir::OpPassManager &passes, const CpuTarget &target, llvm::StringRef breakAttend = {});
 

@@ -3,6 +3,7 @@
 #include "lib/Target/CPU/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -40,6 +41,19 @@ Value KernelEmitter::min(Value a, Value b) { return arith::MinSIOp::create(build
 Value KernelEmitter::max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
 Value KernelEmitter::atLeast(Value a, Value b) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
+}
+Value KernelEmitter::below(Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+}
+Value KernelEmitter::equal(Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, b);
+}
+Value KernelEmitter::both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+Value KernelEmitter::shiftLeft(Value a, Value bits) { return arith::ShLIOp::create(builder, loc, a, bits); }
+Value KernelEmitter::bitWidthOf(Value a) {
+  Value bits = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), a);
+  Value zeros = math::CountLeadingZerosOp::create(builder, loc, bits);
+  return sub(index(64), arith::IndexCastOp::create(builder, loc, builder.getIndexType(), zeros));
 }
 Value KernelEmitter::select(Value condition, Value a, Value b) {
   return arith::SelectOp::create(builder, loc, condition, a, b);

@@ -46,6 +46,12 @@ public:
   Value min(Value a, Value b);
   Value max(Value a, Value b);
   Value atLeast(Value a, Value b);
+  Value below(Value a, Value b);
+  Value equal(Value a, Value b);
+  Value both(Value a, Value b);
+  Value shiftLeft(Value a, Value bits);
+  /// Bits that an index takes; 0 takes none.
+  Value bitWidthOf(Value a);
   Value select(Value condition, Value a, Value b);
   Value toI32(Value index);
 

@@ -23,7 +23,7 @@ void emitAppend(KernelEmitter &e, kvrt::StateType type, int64_t lanes, ValueRang
   Value key = arguments[0], value = arguments[1], state = arguments[2];
   StepFields step(e, arguments[3]);
   Value sequences = step.read(kvrt::Field::sequence_of), positions = step.read(kvrt::Field::positions);
-  Value tables = step.read(kvrt::Field::block_tables);
+  Value tables = step.tables(state);
   e.loop(arguments[4], arguments[5], 1, [&](Value row) {
     Value position = e.loadIndex(positions, {row});
     Value block = e.loadIndex(tables, {e.loadIndex(sequences, {row}), e.div(position, type.getBlock())});

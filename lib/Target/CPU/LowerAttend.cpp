@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// kvrt.attend: tasks over rows and KV heads, each a loop over the pages that its rows see.
+// kvrt.attend: tasks over rows, KV heads and, when there are few, parts of the keys; each a loop over the pages that its rows see.
 #include "dialects/KVRT/KVRT.h"
-#include "lib/Target/CPU/AttendTile.h"
-#include "lib/Target/CPU/KernelEmitter.h"
+#include "lib/Target/CPU/AttendRows.h"
 #include "lib/Target/CPU/Passes.h"
-#include "lib/Target/CPU/StepFields.h"
 
 namespace quire::cpu {
 #define GEN_PASS_DEF_LOWERATTEND
@@ -17,193 +15,227 @@ using namespace quire::cpu;
 
 namespace {
 
-// Folded rows that share the reads of a page when a sequence has several new rows.
-constexpr int64_t foldedRows = 12;
-// A step has many rows per sequence when there are this many on average.
-constexpr int64_t manyRows = 4;
-
-struct AttendPlan : AttendShape {
-  AttendPlan(kvrt::AttendOp op, int64_t vectorBytes, int64_t prefetchTokens, StringRef breakWith) {
-    state = op.getState().getType();
-    heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(1);
-    group = heads / state.getHeads();
-    this->vectorBytes = vectorBytes;
-    scale = op.getScale().convertToFloat();
-    softcap = op.getSoftcap().convertToFloat();
-    alibi = op.getAlibiSlopes().has_value();
-    window = op.getWindow();
-    chunk = op.getChunk();
-    causal = op.getCausal();
-    sinks = op.getSinks() != nullptr;
-    prefetchPages = prefetchTokens ? std::max<int64_t>(1, prefetchTokens / state.getBlock()) : 0;
-    breakHeads = breakWith == "heads";
-    breakBlock = breakWith == "block";
-    causal &= breakWith != "causal";
-    scale *= breakWith == "scale" ? 1.01f : 1.0f;
-    window += breakWith == "window" && window ? 1 : 0;
-    tileRows = group == 1 ? foldedRows / 2 : std::max<int64_t>(1, foldedRows / group);
-    taskRows = (8 + tileRows - 1) / tileRows * tileRows;
+// What a kernel is called with, in this order.
+struct AttendArguments {
+  AttendArguments(const AttendPlan &plan, ValueRange arguments) : arguments(arguments) {
+    query = take();
+    state = take();
+    batch = take();
+    if (plan.sinks)
+      sinks = take();
+    if (plan.places)
+      parts = take();
+    output = take();
+    if (plan.places)
+      places = take();
+    begin = take();
+    end = take();
   }
-  int64_t heads, window, chunk, prefetchPages;
-  int64_t tileRows; // rows that are handled together
-  int64_t taskRows; // rows of a task when there are many
-  bool causal, sinks;
-  bool breakHeads, breakBlock; // wrong on purpose
-};
+  Value query, state, batch, sinks, parts, output, begin, end;
+  Value places; // that each row and KV head has in `parts`; 0: a task has all parts of its rows
 
-/// Rows of one task of this step: one when sequences have few new rows each.
-Value emitTaskRows(KernelEmitter &e, StepFields &step, const AttendPlan &plan) {
-  Value many = e.mul(step.extent(kvrt::Extent::sequences), manyRows);
-  return e.select(e.atLeast(step.extent(kvrt::Extent::tokens), many), e.index(plan.taskRows), e.index(1));
-}
+private:
+  Value take() {
+    Value first = arguments.front();
+    arguments = arguments.drop_front();
+    return first;
+  }
+
+  ValueRange arguments;
+};
 
 class AttendKernel {
 public:
-  using Values = KernelEmitter::Values;
-
   AttendKernel(KernelEmitter &emitter, const AttendPlan &plan, Value slopes, ValueRange arguments)
-      : e(emitter), plan(plan), step(emitter, arguments[2]), query(arguments[0]), state(arguments[1]),
-        sinks(plan.sinks ? arguments[3] : Value()), output(arguments[plan.sinks ? 4 : 3]),
-        begin(arguments[arguments.size() - 2]), end(arguments.back()) {
+      : e(emitter), plan(plan), a(plan, arguments), rows(emitter, plan, a.batch) {
     int64_t folded = plan.tileRows * plan.group;
+    current = rows.stackResult(folded);
+    total = rows.stackResult(folded);
     buffers.query = e.stackBuffer({folded, plan.state.getKey()});
-    buffers.accumulator = e.stackBuffer({folded, plan.state.getValue()});
+    buffers.accumulator = current.accumulator;
     buffers.scores = e.stackBuffer({folded, plan.state.getBlock()});
-    buffers.maximum = e.stackBuffer({folded});
-    buffers.sum = e.stackBuffer({folded});
+    buffers.maximum = current.maximum;
+    buffers.sum = current.sum;
     buffers.rescale = e.stackBuffer({folded});
     buffers.slopes = slopes;
-    sequences = step.read(kvrt::Field::sequence_of);
-    starts = step.read(kvrt::Field::query_starts);
-    positions = step.read(kvrt::Field::positions);
-    pastLengths = step.read(kvrt::Field::past_lens);
-    tables = step.read(kvrt::Field::block_tables);
+    tables = rows.step.tables(a.state);
   }
 
   void emit() {
-    Value tokens = step.extent(kvrt::Extent::tokens), taskRows = emitTaskRows(e, step, plan);
-    e.loop(begin, end, 1, [&](Value task) {
-      Value head = e.rem(task, plan.state.getHeads());
+    Value tokens = rows.step.extent(kvrt::Extent::tokens), taskRows = rows.emitTaskRows();
+    Value parts = plan.places ? e.max(a.places, e.index(1)) : e.index(1);
+    e.loop(a.begin, a.end, 1, [&](Value task) {
+      part = e.rem(task, parts);
+      task = e.div(task, parts);
+      head = e.rem(task, plan.state.getHeads());
       Value low = e.mul(e.div(task, plan.state.getHeads()), taskRows);
-      emitTask(head, low, e.min(e.add(low, taskRows), tokens));
+      emitTask(low, e.min(e.add(low, taskRows), tokens));
     });
   }
 
 private:
-  // Several rows of one sequence at a time where there are as many.
-  void emitTask(Value head, Value low, Value high) {
+  // Several rows of one sequence at a time where there are as many, and they are cut alike.
+  void emitTask(Value low, Value high) {
     e.loopWhileBelow(low, high, [&](Value row) {
-      Value sequence = e.loadIndex(sequences, {row});
+      sequence = rows.sequenceOf(row);
+      length = rows.lengthOf(sequence);
       if (plan.tileRows == 1) {
-        emitRows(head, row, sequence, 1);
+        emitRows(row, 1);
         return e.add(row, 1);
       }
-      Value stop = e.min(high, e.loadIndex(starts, {e.add(sequence, 1)}));
-      Value full = e.atLeast(e.sub(stop, row), e.index(plan.tileRows));
-      e.ifThen(
-          full, [&] { emitRows(head, row, sequence, plan.tileRows); }, [&] { emitRows(head, row, sequence, 1); });
+      Value stop = e.min(high, rows.endOf(sequence)), last = e.min(e.add(row, plan.tileRows), stop);
+      RowParts ofFirst = rows.partsOf(rows.seenFrom(row, length));
+      RowParts ofLast = rows.partsOf(rows.seenFrom(e.sub(last, e.index(1)), length));
+      Value full = e.both(e.equal(e.sub(last, row), e.index(plan.tileRows)),
+                          e.both(e.equal(ofFirst.pages, ofLast.pages), e.equal(ofFirst.first, ofLast.first)));
+      e.ifThen(full, [&] { emitRows(row, plan.tileRows); }, [&] { emitRows(row, 1); });
       return e.add(row, e.select(full, e.index(plan.tileRows), e.index(1)));
     });
   }
 
-  // Which keys a row sees: an interval.
-  AttendRow visibleFrom(Value row, Value length) {
-    AttendRow seen;
-    seen.position = e.loadIndex(positions, {row});
-    seen.low = e.index(0);
-    seen.high = plan.causal ? e.add(seen.position, 1) : length;
-    if (plan.window)
-      seen.low = e.max(e.sub(seen.position, e.index(plan.window - 1)), seen.low);
-    if (plan.chunk) {
-      Value start = e.mul(e.div(seen.position, plan.chunk), plan.chunk);
-      seen.low = e.max(start, seen.low);
-      seen.high = e.min(e.add(start, plan.chunk), seen.high);
+  // One part of the rows, kept in its place, or all of them.
+  void emitRows(Value row, int64_t count) {
+    SmallVector<AttendRow> seen;
+    for (int64_t i = 0; i < count; ++i)
+      seen.push_back(rows.seenFrom(e.add(row, i), length));
+    RowParts parts = rows.partsOf(seen.front());
+    parts.end = rows.partsOf(seen.back()).end;
+    if (!plan.places) {
+      emitParts(row, seen, parts);
+      emitOutput(row, count, parts);
+      return;
     }
-    return seen;
+    Value cut = e.atLeast(a.places, e.index(1));
+    RowParts own = parts;
+    own.first = e.select(cut, e.add(parts.first, part), parts.first);
+    own.end = e.select(cut, e.min(e.add(own.first, 1), parts.end), parts.end);
+    e.ifThen(e.below(own.first, own.end), [&] {
+      emitParts(row, seen, own);
+      e.ifThen(cut, [&] { emitKeep(row, count); }, [&] { emitOutput(row, count, own); });
+    });
   }
 
-  void emitRows(Value head, Value row, Value sequence, int64_t count) {
-    Value length = e.add(e.loadIndex(pastLengths, {sequence}),
-                         e.sub(e.loadIndex(starts, {e.add(sequence, 1)}), e.loadIndex(starts, {sequence})));
-    SmallVector<AttendRow> rows;
-    for (int64_t i = 0; i < count; ++i)
-      rows.push_back(visibleFrom(e.add(row, i), length));
+  Value severalOf(const RowParts &parts) { return e.atLeast(parts.end, e.add(parts.first, 2)); }
+
+  // The result is in `current`, or in `total` when there are several parts.
+  void emitParts(Value row, ArrayRef<AttendRow> seen, const RowParts &parts) {
+    Value folded = e.index(seen.size() * plan.group), several = severalOf(parts);
+    e.loop(e.index(0), folded, 1, [&](Value at) {
+      e.eachVector(plan.state.getKey(), plan.valueLanes(), [&](Value offset, int64_t width) {
+        Value query = e.loadVector(a.query, {rowOf(row, at), queryHead(at), offset}, width);
+        e.storeVector(query, buffers.query, {at, offset});
+      });
+    });
+    e.ifThen(several, [&] { e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(total, at); }); });
     // Positions ascend within a sequence, and so do both ends of what is visible.
-    Value low = rows.front().low, high = rows.back().high;
-    Value folded = e.index(count * plan.group);
-    e.loop(e.index(0), folded, 1, [&](Value at) { emitStart(head, row, at); });
     int64_t block = plan.state.getBlock();
-    Value lastPage = e.ceilDiv(high, block);
-    e.loop(e.div(low, block), lastPage, 1,
-           [&](Value index) { emitPage(head, sequence, index, lastPage, low, high, rows); });
-    e.loop(e.index(0), folded, 1, [&](Value at) { emitFinish(head, row, at); });
+    Value firstPage = e.div(seen.front().low, block), lastPage = e.ceilDiv(seen.back().high, block);
+    e.loop(parts.first, parts.end, 1, [&](Value index) {
+      e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(current, at); });
+      Value from = e.mul(index, parts.pages), to = e.add(from, parts.pages);
+      e.loop(e.max(firstPage, from), e.min(lastPage, to), 1, [&](Value page) { emitPage(page, lastPage, seen); });
+      Value merged = plan.breakParts ? e.both(several, e.below(parts.first, index)) : several;
+      e.ifThen(merged, [&] { e.loop(e.index(0), folded, 1, [&](Value at) { emitMerge(at); }); });
+    });
+  }
+
+  void emitMerge(Value at) {
+    rows.emitMerge(total, at, e.load(current.maximum, {at}), e.load(current.sum, {at}), [&](Value offset, int64_t width) {
+      return e.loadVector(current.accumulator, {at, offset}, width);
+    });
   }
 
   Value rowOf(Value row, Value folded) { return e.add(row, e.div(folded, plan.group)); }
-  Value queryHead(Value head, Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
+  Value queryHead(Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
 
-  // The score of a head's sink. With ALiBi, scores are relative to slope * position.
-  Value sinkScore(Value row, Value queryHead) {
-    Value sink = e.load(sinks, {queryHead});
-    if (!plan.alibi)
-      return sink;
-    Value position = arith::SIToFPOp::create(e.builder, e.loc, e.builder.getF32Type(),
-                                             e.toI32(e.loadIndex(positions, {row})));
-    Value base = arith::MulFOp::create(e.builder, e.loc, e.load(buffers.slopes, {queryHead}), position);
-    return arith::SubFOp::create(e.builder, e.loc, sink, base);
-  }
-
-  void emitStart(Value head, Value row, Value at) {
-    Value from = rowOf(row, at), queryHead = this->queryHead(head, at);
-    e.eachVector(plan.state.getKey(), plan.valueLanes(), [&](Value offset, int64_t width) {
-      e.storeVector(e.loadVector(query, {from, queryHead, offset}, width), buffers.query, {at, offset});
-    });
-    e.eachVector(plan.state.getValue(), plan.valueLanes(), [&](Value offset, int64_t width) {
-      e.storeVector(e.zeros(width), buffers.accumulator, {at, offset});
-    });
-    e.store(sinks ? sinkScore(from, queryHead) : e.f32(lowestScore), buffers.maximum, {at});
-    e.store(e.f32(sinks ? 1.0f : 0.0f), buffers.sum, {at});
-  }
-
-  void emitPage(Value head, Value sequence, Value index, Value lastPage, Value low, Value high,
-                ArrayRef<AttendRow> rows) {
+  void emitPage(Value index, Value lastPage, ArrayRef<AttendRow> seen) {
     AttendPage page;
     Value block = e.loadIndex(tables, {sequence, plan.breakBlock ? e.index(0) : index});
-    page.key = kvrt::KeyPageOp::create(e.builder, e.loc, state, block);
-    page.value = kvrt::ValuePageOp::create(e.builder, e.loc, state, block);
+    page.key = kvrt::KeyPageOp::create(e.builder, e.loc, a.state, block);
+    page.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, block);
     if (plan.prefetchPages) {
       Value ahead = e.min(e.add(index, plan.prefetchPages), e.sub(lastPage, e.index(1)));
       Value next = e.loadIndex(tables, {sequence, ahead});
-      page.nextKey = kvrt::KeyPageOp::create(e.builder, e.loc, state, next);
-      page.nextValue = kvrt::ValuePageOp::create(e.builder, e.loc, state, next);
+      page.nextKey = kvrt::KeyPageOp::create(e.builder, e.loc, a.state, next);
+      page.nextValue = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, next);
     }
     page.head = plan.breakHeads ? e.rem(e.add(head, 1), plan.state.getHeads()) : head;
     page.base = e.mul(index, plan.state.getBlock());
-    page.from = e.max(e.sub(low, page.base), e.index(0));
-    page.to = e.min(e.sub(high, page.base), e.index(plan.state.getBlock()));
-    emitAttendTile(e, plan, buffers, rows, page);
+    page.from = e.max(e.sub(seen.front().low, page.base), e.index(0));
+    page.to = e.min(e.sub(seen.back().high, page.base), e.index(plan.state.getBlock()));
+    emitAttendTile(e, plan, buffers, seen, page);
   }
 
-  // output = accumulator / sum, 0 when nothing was seen.
-  void emitFinish(Value head, Value row, Value at) {
-    Value to = rowOf(row, at), queryHead = this->queryHead(head, at);
-    Value sum = e.load(buffers.sum, {at}), zero = e.f32(0.0f);
-    Value empty = arith::CmpFOp::create(e.builder, e.loc, arith::CmpFPredicate::OEQ, sum, zero);
-    Value divisor = e.select(empty, e.f32(1.0f), sum);
-    e.eachVector(plan.state.getValue(), plan.valueLanes(), [&](Value offset, int64_t width) {
-      Value total = e.loadVector(buffers.accumulator, {at, offset}, width);
-      Value mean = arith::DivFOp::create(e.builder, e.loc, total, e.broadcast(divisor, width));
-      e.storeVector(mean, output, {to, queryHead, offset});
+  void emitKeep(Value row, int64_t count) {
+    int64_t features = plan.state.getValue();
+    e.loop(e.index(0), e.index(count * plan.group), 1, [&](Value at) {
+      Value pair = e.add(e.mul(rowOf(row, at), plan.state.getHeads()), head);
+      Value place = e.add(e.mul(pair, a.places), part), inGroup = e.rem(at, plan.group);
+      e.eachVector(features, plan.valueLanes(), [&](Value offset, int64_t width) {
+        e.storeVector(e.loadVector(current.accumulator, {at, offset}, width), a.parts, {place, inGroup, offset});
+      });
+      e.store(e.load(current.maximum, {at}), a.parts, {place, inGroup, e.index(features)});
+      e.store(e.load(current.sum, {at}), a.parts, {place, inGroup, e.index(features + 1)});
     });
+  }
+
+  void emitOutput(Value row, int64_t count, const RowParts &parts) {
+    auto from = [&](const AttendResult &result) {
+      e.loop(e.index(0), e.index(count * plan.group), 1, [&](Value at) {
+        rows.emitFinish(result, at, rowOf(row, at), queryHead(at), buffers.slopes, a.sinks, a.output);
+      });
+    };
+    e.ifThen(severalOf(parts), [&] { from(total); }, [&] { from(current); });
   }
 
   KernelEmitter &e;
   const AttendPlan &plan;
-  StepFields step;
-  Value query, state, sinks, output, begin, end;
+  AttendArguments a;
+  AttendRows rows;
+  Value tables;
   AttendBuffers buffers;
-  Value sequences, starts, positions, pastLengths, tables;
+  AttendResult current, total;
+  Value part, head, sequence, length; // of the task, and of the row that is emitted
 };
+
+// Tasks are rows and query heads, row by row: merges what tasks over parts have kept, in the order of parts.
+void emitCombine(KernelEmitter &e, const AttendPlan &plan, Value slopes, ValueRange arguments) {
+  AttendArguments a(plan, arguments);
+  AttendRows rows(e, plan, a.batch);
+  AttendResult total = rows.stackResult(1);
+  Value only = e.index(0);
+  int64_t features = plan.state.getValue();
+  e.loop(a.begin, a.end, 1, [&](Value task) {
+    Value row = e.div(task, plan.heads), queryHead = e.rem(task, plan.heads), inGroup = e.rem(queryHead, plan.group);
+    RowParts parts = rows.partsOf(rows.seenFrom(row, rows.lengthOf(rows.sequenceOf(row))));
+    // Row and KV head are one number: query heads of a KV head lie together.
+    Value first = e.mul(e.div(task, plan.group), a.places), last = e.add(first, e.sub(parts.end, parts.first));
+    rows.emitStart(total, only);
+    e.loop(e.add(first, plan.breakParts ? 1 : 0), last, 1, [&](Value place) {
+      rows.emitMerge(total, only, e.load(a.parts, {place, inGroup, e.index(features)}),
+                     e.load(a.parts, {place, inGroup, e.index(features + 1)}), [&](Value offset, int64_t width) {
+                       return e.loadVector(a.parts, {place, inGroup, offset}, width);
+                     });
+    });
+    rows.emitFinish(total, only, row, queryHead, slopes, a.sinks, a.output);
+  });
+}
+
+// How many places each row and KV head takes when the rows of this step are cut; 0 when they are not, because there
+// are enough tasks or as many for each thread, because no row has two parts, or because there are not enough places.
+Value emitPlaces(KernelEmitter &e, const AttendPlan &plan, AttendRows &rows, Value tasks) {
+  Value tokens = rows.step.extent(kvrt::Extent::tokens), pairs = e.mul(tokens, plan.state.getHeads());
+  Value threads = rows.step.extent(kvrt::Extent::threads), uneven = e.below(e.index(0), e.rem(tasks, threads));
+  Value enough = e.min(e.mul(threads, tasksPerThread), e.index(enoughAttendTasks));
+  Value few = e.both(e.both(uneven, e.below(tasks, enough)), e.atLeast(e.index(plan.places / 2), pairs));
+  Value zero = e.index(0), counted = e.select(few, tokens, zero);
+  Value most = e.loop(zero, counted, 1, zero, [&](Value row, ValueRange carried) -> KernelEmitter::Values {
+    RowParts parts = rows.partsOf(rows.seenFrom(row, rows.lengthOf(rows.sequenceOf(row))));
+    return {e.max(carried[0], e.sub(parts.end, parts.first))};
+  })[0];
+  Value cut = e.both(e.atLeast(most, e.index(2)), e.atLeast(e.index(plan.places), e.mul(pairs, most)));
+  return e.select(cut, most, zero);
+}
 
 struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
   using LowerAttendBase::LowerAttendBase;
@@ -222,32 +254,53 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
     return memref::GetGlobalOp::create(e.builder, e.loc, type, global.getSymName());
   }
 
-  LogicalResult lower(kvrt::AttendOp op, KernelTable &kernels) {
-    if (!breakWith.empty() && !llvm::is_contained({"causal", "window", "scale", "heads", "block"}, breakWith.getValue()))
-      return op.emitOpError("expected break=causal, window, scale, heads or block, but got '") << breakWith << "'";
-    if (!isa<MemRefType>(op.getQuery().getType()))
-      return op.emitOpError("expected memrefs: lower-attend runs after bufferization");
-    AttendPlan plan(op, vectorBytes, prefetchTokens, breakWith);
-    OpBuilder builder(op);
-    Type index = builder.getIndexType();
-    SmallVector<Type> types(op->getOperandTypes());
-    types.append({index, index});
-    std::string name = ("attend_" + Twine(plan.heads) + "x" + Twine(plan.state.getKey())).str();
-    func::FuncOp kernel = kernels.getOrCreate(name, kernelKey(op), op.getLoc(), types,
-                                              [&](KernelEmitter &e, ValueRange arguments) {
-                                                Value slopes = emitSlopes(e, op, kernels);
-                                                AttendKernel(e, plan, slopes, arguments).emit();
+  using Emit = function_ref<void(KernelEmitter &, const AttendPlan &, Value slopes, ValueRange arguments)>;
+
+  // A loop over `count` tasks around the kernel that `emit` makes.
+  void emitLoop(KernelEmitter &e, kvrt::AttendOp op, const AttendPlan &plan, KernelTable &kernels, StringRef what,
+                Value places, Value count, Emit emit) {
+    SmallVector<Value> operands(op->getOperands());
+    if (places)
+      operands.push_back(places);
+    SmallVector<Type> types = llvm::to_vector(ValueRange(operands).getTypes());
+    types.append(2, e.builder.getIndexType());
+    std::string name = (what + "_" + Twine(plan.heads) + "x" + Twine(plan.state.getKey())).str();
+    func::FuncOp kernel = kernels.getOrCreate(name, (what + kernelKey(op)).str(), op.getLoc(), types,
+                                              [&](KernelEmitter &inner, ValueRange arguments) {
+                                                emit(inner, plan, emitSlopes(inner, op, kernels), arguments);
                                               });
-    KernelEmitter e(builder, op.getLoc());
-    StepFields step(e, op.getBatch());
-    Value rows = step.extent(kvrt::Extent::tokens);
-    Value count = e.mul(e.ceilDiv(rows, emitTaskRows(e, step, plan)), plan.state.getHeads());
-    kvrt::ParallelOp::create(builder, op.getLoc(), count, op.getBatch(), 1,
+    kvrt::ParallelOp::create(e.builder, op.getLoc(), count, op.getBatch(), 1,
                              [&](OpBuilder &inner, Location loc, Value begin, Value end) {
-                               SmallVector<Value> arguments(op->getOperands());
+                               SmallVector<Value> arguments(operands);
                                arguments.append({begin, end});
                                func::CallOp::create(inner, loc, kernel, arguments);
                              });
+  }
+
+  LogicalResult lower(kvrt::AttendOp op, KernelTable &kernels) {
+    if (!breakWith.empty() &&
+        !llvm::is_contained({"causal", "window", "scale", "heads", "block", "parts"}, breakWith.getValue()))
+      return op.emitOpError("expected break=causal, window, scale, heads, block or parts, but got '") << breakWith << "'";
+    if (!isa<MemRefType>(op.getQuery().getType()))
+      return op.emitOpError("expected memrefs: lower-attend runs after bufferization");
+    AttendPlan plan(op, {vectorBytes, prefetchTokens, partTokens, breakWith});
+    OpBuilder builder(op);
+    KernelEmitter e(builder, op.getLoc());
+    AttendRows rows(e, plan, op.getBatch());
+    Value tokens = rows.step.extent(kvrt::Extent::tokens), places;
+    Value tasks = e.mul(e.ceilDiv(tokens, rows.emitTaskRows()), plan.state.getHeads()), count = tasks;
+    if (plan.places) {
+      places = emitPlaces(e, plan, rows, tasks);
+      count = e.mul(tasks, e.max(places, e.index(1)));
+    }
+    emitLoop(e, op, plan, kernels, "attend", places, count,
+             [](KernelEmitter &inner, const AttendPlan &shared, Value slopes, ValueRange arguments) {
+               AttendKernel(inner, shared, slopes, arguments).emit();
+             });
+    if (plan.places)
+      e.ifThen(e.atLeast(places, e.index(1)), [&] {
+        emitLoop(e, op, plan, kernels, "combine", places, e.mul(tokens, plan.heads), emitCombine);
+      });
     op.erase();
     return success();
   }

@@ -3,6 +3,8 @@
 #ifndef QUIRE_LIB_TARGET_CPU_PASSES_H
 #define QUIRE_LIB_TARGET_CPU_PASSES_H
 
+#include "lib/Target/CPU/CpuTarget.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -34,17 +34,31 @@ def LowerAppend : Pass<"lower-append", "::mlir::ModuleOp"> {
 }
 
 def LowerAttend : Pass<"lower-attend", "::mlir::ModuleOp"> {
-  let summary = "attention becomes parallel loops over rows and KV heads, around one page at a time";
+  let summary = "attention becomes parallel loops over rows, KV heads and parts of the keys, around one page at a time";
   let description = [{
-    The result of a row depends on its sequence's length only: pages come in ascending order, and a page that a row does not see
-    leaves its carried maximum, sum and accumulator as they are. `prefetch-tokens` is how far ahead the pages are prefetched
-    into the second-level cache; 0: not at all.
+    The result of a row depends on what it sees only. Its keys are cut into parts of at least `part-tokens`, counted from the start of its sequence;
+    within a part, pages come in ascending order, and a page that the row does not see leaves its carried maximum, sum and accumulator
+    as they are; then parts are merged in ascending order. When a step has few rows and KV heads, each part is a task, and a second loop merges
+    what the tasks kept in the `parts` of `kvrt.attend`; otherwise a task has all parts of its rows. `prefetch-tokens` is how far ahead the pages
+    are prefetched into the second-level cache; 0: not at all.
   }];
   let options = [QuireCpuVectorOption<"bytes of a native vector">,
                  Option<"prefetchTokens", "prefetch-tokens", "int64_t", "64", "tokens between a page and its prefetch">,
-                 Option<"breakWith", "break", "std::string", "", "for tests of certificates, an error in the code: causal, window, scale, heads or block">];
+                 Option<"partTokens", "part-tokens", "int64_t", "::quire::cpu::attendPartTokens", "tokens of the smallest parts">,
+                 Option<"breakWith", "break", "std::string", "", "for tests of certificates, an error in the code: causal, window, scale, heads, block or parts">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def ReserveParts : Pass<"reserve-parts", "::mlir::ModuleOp"> {
+  let summary = "gives attention room for results over parts of the keys";
+  let description = [{
+    Every `kvrt.attend` whose rows may see more than one part gets a buffer as its `parts`, for up to 512 results: so many that a row has
+    one for each part, and fewer where positions or windows are limited. Runs before `plan-scratch`, so that the
+    buffer lies in the scratch.
+  }];
+  let options = [Option<"partTokens", "part-tokens", "int64_t", "::quire::cpu::attendPartTokens", "tokens of the smallest parts; as for lower-attend">];
+  let dependentDialects = ["::mlir::memref::MemRefDialect"];
 }
 
 def LowerWrite : Pass<"lower-write", "::mlir::ModuleOp"> {

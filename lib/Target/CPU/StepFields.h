@@ -12,12 +12,14 @@ class StepFields {
 public:
   StepFields(KernelEmitter &emitter, mlir::Value batch) : emitter(emitter), batch(batch) {}
 
-  /// An array of the step: memref<?xi64>, or memref<?x?xi32> for the block tables.
+  /// An array of the step: memref<?xi64>.
   mlir::Value read(kvrt::Field field) {
-    bool table = field == kvrt::Field::block_tables;
-    llvm::SmallVector<int64_t> shape(table ? 2 : 1, mlir::ShapedType::kDynamic);
-    auto type = mlir::MemRefType::get(shape, emitter.builder.getIntegerType(table ? 32 : 64));
+    auto type = mlir::MemRefType::get({mlir::ShapedType::kDynamic}, emitter.builder.getI64Type());
     return kvrt::ReadOp::create(emitter.builder, emitter.loc, type, batch, field);
+  }
+  /// The block tables of a layer: memref<?x?xi32>.
+  mlir::Value tables(mlir::Value state) {
+    return kvrt::TablesOp::create(emitter.builder, emitter.loc, state, batch);
   }
   mlir::Value extent(kvrt::Extent extent) {
     return kvrt::ExtentOp::create(emitter.builder, emitter.loc, emitter.builder.getIndexType(), batch, extent);

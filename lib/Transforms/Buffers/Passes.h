@@ -15,8 +15,8 @@ namespace quire {
 /// From the paged form to the resource form. `lanes`: tokens side by side in a K block; `panelColumns`: columns of a packed panel.
 void buildResourcePipeline(mlir::OpPassManager &pm, int64_t lanes, int64_t panelColumns);
 
-/// From the resource form to the buffer form.
-void buildBufferPipeline(mlir::OpPassManager &pm);
+/// From the resource form to the buffer form. `reserve` adds the target's passes that allocate what its kernels need beside their operands.
+void buildBufferPipeline(mlir::OpPassManager &pm, llvm::function_ref<void(mlir::OpPassManager &)> reserve = nullptr);
 
 /// The bufferization and linalg interfaces that these passes need; call it on the registry of every context that runs them.
 void registerBufferInterfaces(mlir::DialectRegistry &registry);

@@ -30,13 +30,15 @@ void buildResourcePipeline(OpPassManager &pm, int64_t lanes, int64_t panelColumn
   pm.addPass(createVerifyResource());
 }
 
-void buildBufferPipeline(OpPassManager &pm) {
+void buildBufferPipeline(OpPassManager &pm, function_ref<void(OpPassManager &)> reserve) {
   pm.addPass(createBufferizeStep());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createLowerLinalg());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  if (reserve)
+    reserve(pm);
   pm.addPass(createPlanScratch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -15,19 +15,19 @@ kvrt.model @step {vocabulary = 100, token_limit = 90, max_positions = 2048, bloc
 // CHECK-LABEL: llvm.func internal @step(
 // CHECK-SAME: %[[STEP:.*]]: !llvm.ptr
 func.func @step(%batch: !kvrt.batch) {
-  // The context is field 11, the runtime's table field 10 of the step; acquire is entry 3.
+  // The context is field 10, the runtime's table field 9 of the step; acquire is entry 3.
+  // CHECK-DAG: llvm.getelementptr %[[STEP]][9]
   // CHECK-DAG: llvm.getelementptr %[[STEP]][10]
-  // CHECK-DAG: llvm.getelementptr %[[STEP]][11]
   // CHECK-DAG: llvm.getelementptr %{{.*}}[3]
   // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr) -> ()
   %s = kvrt.acquire %batch, 0 : !state
   // CHECK: llvm.getelementptr %{{.*}}[5]
   // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, i64, i64) -> ()
   kvrt.prefetch %batch {layer = 1}
-  // tokens is field 12.
-  // CHECK: llvm.getelementptr %[[STEP]][12]
+  // tokens is field 11.
+  // CHECK: llvm.getelementptr %[[STEP]][11]
   %n = kvrt.extent %batch[tokens]
-  // CHECK: llvm.getelementptr %[[STEP]][8]
+  // CHECK: llvm.getelementptr %[[STEP]][7]
   // CHECK: llvm.mlir.constant(4096 : i64)
   %w = kvrt.weight %batch, @w : memref<100xf32>
   // CHECK: llvm.intr.lifetime.start
@@ -49,7 +49,8 @@ func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %s: !s
   // CHECK: llvm.mlir.constant(4096 : i64)
   %v = kvrt.value_page %s[%begin] : !state
   %out = kvrt.logits %batch : memref<?x100xf32>
-  %t = kvrt.read %batch[block_tables] : memref<?x?xi32>
+  // CHECK: llvm.extractvalue %{{.*}}[2] : !llvm.struct<(ptr, i64, ptr, i64)>
+  %t = kvrt.tables %s, %batch : !state
   %rows = kvrt.extent %batch[tokens]
   %h = kvrt.scratch %batch[%rows] {fixed = 64, per_token = 128, per_selected = 192} : memref<?x4xf32>
   %x = memref.load %w[%begin] : memref<100xf32>

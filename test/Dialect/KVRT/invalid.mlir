@@ -42,14 +42,6 @@ func.func @read(%batch: !kvrt.batch) {
 
 // -----
 
-func.func @read(%batch: !kvrt.batch) {
-  // expected-error @+1 {{expected shape [?, ?], but got 'tensor<?xi32>'}}
-  %ids = kvrt.read %batch[block_tables] : tensor<?xi32>
-  return
-}
-
-// -----
-
 func.func @weight(%batch: !kvrt.batch) {
   // expected-error @+1 {{expected an entry of weights.bin, but got @w}}
   %w = kvrt.weight %batch, @w : tensor<4xf32>
@@ -262,6 +254,15 @@ func.func @attend(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: m
 func.func @attend(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: memref<?x2x64xf32>, %sinks: memref<3xf32>) {
   // expected-error @+1 {{expected 2 sinks, but got 'memref<3xf32>'}}
   kvrt.attend ins(%q, %s, %batch, sinks %sinks : memref<?x2x64xf32>, !state, memref<3xf32>) outs(%o : memref<?x2x64xf32>) {scale = 1.0 : f32}
+  return
+}
+
+// -----
+
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+func.func @attend(%s: !state, %batch: !kvrt.batch, %q: memref<?x6x64xf32>, %o: memref<?x6x64xf32>, %parts: memref<8x6x66xf32>) {
+  // expected-error @+1 {{expected parts of shape [places, 3, 66], but got 'memref<8x6x66xf32>'}}
+  kvrt.attend ins(%q, %s, %batch : memref<?x6x64xf32>, !state) parts(%parts : memref<8x6x66xf32>) outs(%o : memref<?x6x64xf32>) {scale = 1.0 : f32}
   return
 }
 

@@ -14,8 +14,6 @@ kvrt.model @step {vocabulary = 100, token_limit = 1000, max_positions = -1, bloc
 func.func @step(%batch: !kvrt.batch) {
   // CHECK: kvrt.read %{{.*}}[ids] : tensor<1x?xi64>
   %ids = kvrt.read %batch[ids] : tensor<1x?xi64>
-  // CHECK: kvrt.read %{{.*}}[block_tables] : memref<?x?xi32>
-  %tables = kvrt.read %batch[block_tables] : memref<?x?xi32>
   // CHECK: kvrt.extent %{{.*}}[tokens]
   %rows = kvrt.extent %batch[tokens]
   // CHECK: kvrt.extent %{{.*}}[selected]
@@ -34,6 +32,8 @@ func.func @step(%batch: !kvrt.batch) {
   %based = kvrt.acquire %batch, %base + 1 : !state
   // CHECK: %[[STATE:.*]] = kvrt.acquire %{{.*}}, 0 : <heads = 2
   %s = kvrt.acquire %batch, 0 : !state
+  // CHECK: kvrt.tables %[[STATE]], %{{.*}} : <heads = 2
+  %tables = kvrt.tables %s, %batch : !state
   %x = tensor.empty(%rows) : tensor<?x64xf32>
   %y0 = tensor.empty(%rows) : tensor<?x100xf32>
   // CHECK: kvrt.product ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<7x64x16xf32>) outs(%{{.*}} : tensor<?x100xf32>) -> tensor<?x100xf32>
@@ -76,6 +76,11 @@ func.func @buffers(%batch: !kvrt.batch, %block: index) {
   %kc = memref.cast %k : memref<2x2x64x8xf16> to memref<?x2x64x8xf16>
   // CHECK: memref.cast %{{.*}} : memref<2x16x32xf16> to
   %vc = memref.cast %v : memref<2x16x32xf16> to memref<?x16x32xf16>
+  %q = kvrt.scratch %batch[%rows] : memref<?x8x64xf16>
+  %p = kvrt.scratch %batch : memref<9x4x34xf32>
+  %o = kvrt.scratch %batch[%rows] : memref<?x8x32xf16>
+  // CHECK: kvrt.attend ins(%{{.*}}) parts(%{{.*}} : memref<9x4x34xf32>) outs(%{{.*}} : memref<?x8x32xf16>) {scale = 1.250000e-01 : f32}
+  kvrt.attend ins(%q, %s, %batch : memref<?x8x64xf16>, !state) parts(%p : memref<9x4x34xf32>) outs(%o : memref<?x8x32xf16>) {scale = 0.125 : f32}
   // CHECK: kvrt.parallel (%[[B:.*]], %[[E:.*]]) = %{{.*}} on %{{.*}} grain 16 {
   kvrt.parallel (%begin, %end) = %rows on %batch grain 16 {
     // CHECK-NEXT: memref.dim

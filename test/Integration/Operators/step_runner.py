@@ -24,9 +24,9 @@ class RuntimeTable(ctypes.Structure):
 
 class Step(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in (
-        "ids", "positions", "sequence_of", "query_starts", "past_lens", "block_tables", "selected", "logits", "weights", "scratch")] + [
+        "ids", "positions", "sequence_of", "query_starts", "past_lens", "selected", "logits", "weights", "scratch")] + [
         ("runtime", ctypes.POINTER(RuntimeTable)), ("context", ctypes.c_void_p)] + [
-        (name, ctypes.c_int64) for name in ("tokens", "sequences", "table_stride", "selected_count")]
+        (name, ctypes.c_int64) for name in ("tokens", "sequences", "table_stride", "selected_count", "threads")]
 
 
 class ModelInfo(ctypes.Structure):
@@ -96,10 +96,10 @@ class CompiledStep:
         query = self.library.quire_model_query
         query.restype = ctypes.POINTER(ModelInfo)
         query.argtypes = [ctypes.c_int64]
-        self.info = query(1).contents
+        self.info = query(2).contents
         self.weights = weights_of(ir, arrays, self.info.weights_bytes)
         self.random = np.random.default_rng(7)
-        self.table = RuntimeTable(ctypes.sizeof(RuntimeTable), 1, PARALLEL(self.parallel), OTHER(), OTHER(), OTHER())
+        self.table = RuntimeTable(ctypes.sizeof(RuntimeTable), 2, PARALLEL(self.parallel), OTHER(), OTHER(), OTHER())
 
     def parallel(self, context, count, grain, task, env):
         """Pieces of random sizes, in random order."""
@@ -123,8 +123,8 @@ class CompiledStep:
         guard = scratch[-64:].copy()
         logits = np.full((len(selected), info.vocabulary), np.nan, np.float32)
         arrays = dict(ids=ids, positions=positions, sequence_of=as_list([0] * tokens), query_starts=as_list([0, tokens]), past_lens=as_list([0]),
-                      block_tables=np.zeros(1, np.int32), selected=selected, logits=logits, weights=self.weights, scratch=scratch)
-        step = Step(tokens=tokens, sequences=1, table_stride=1, selected_count=len(selected), runtime=ctypes.pointer(self.table))
+                      selected=selected, logits=logits, weights=self.weights, scratch=scratch)
+        step = Step(tokens=tokens, sequences=1, table_stride=1, selected_count=len(selected), threads=1, runtime=ctypes.pointer(self.table))
         for name, array in arrays.items():
             setattr(step, name, array.ctypes.data)
         info.step(ctypes.byref(step))

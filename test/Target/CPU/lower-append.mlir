@@ -14,7 +14,7 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %k: memref<?x2x64xf32>, %v: mem
 // CHECK-SAME: %[[K:.*]]: memref<?x2x64xf32>, %[[V:.*]]: memref<?x2x20xf32>
 // CHECK: kvrt.read %{{.*}}[sequence_of]
 // CHECK: kvrt.read %{{.*}}[positions]
-// CHECK: kvrt.read %{{.*}}[block_tables]
+// CHECK: kvrt.tables %{{.*}}, %{{.*}} : <
 // CHECK: %[[KPAGE:.*]] = kvrt.key_page
 // CHECK: %[[VPAGE:.*]] = kvrt.value_page
 // CHECK: memref.load %[[K]]

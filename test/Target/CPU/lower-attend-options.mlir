@@ -3,7 +3,7 @@
 // RUN: not quire-opt %s --lower-attend=break=everything 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // BROKEN: arith.constant 100 : index
-// UNKNOWN: expected break=causal, window, scale, heads or block, but got 'everything'
+// UNKNOWN: expected break=causal, window, scale, heads, block or parts, but got 'everything'
 
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
 

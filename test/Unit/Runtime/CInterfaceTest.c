@@ -29,6 +29,72 @@ static void addOne(void *env, int64_t begin, int64_t end) {
     ++values[i];
 }
 
+/* One sequence that is longer than the fast tier in all layers together, token by token; the logits of its last step. */
+static void decodeOnTiers(const quire_model_info *info, quire_model *model, const char *where, float *logits) {
+  quire_slow_tier_options slow;
+  memset(&slow, 0, sizeof(slow));
+  slow.struct_size = sizeof(slow);
+  slow.where = where;
+  slow.bytes = where ? 1 << 20 : 0;
+  quire_pool_options options;
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.bytes = (uint64_t)(4 * quire_model_block_bytes(info));
+  options.slow = where ? &slow : NULL;
+  quire_pool *pool = NULL;
+  CHECK(quire_pool_create(info, &options, &pool) == QUIRE_OK);
+  quire_executor *executor = NULL;
+  CHECK(quire_executor_create(model, pool, NULL, &executor) == QUIRE_OK);
+  if (where)
+    CHECK(quire_pool_trace(pool, 10000) == QUIRE_OK);
+  quire_sequence sequence;
+  CHECK(quire_sequence_create(pool, &sequence) == QUIRE_OK);
+  int64_t one = 1, selected = 0;
+  for (int64_t token = 0; token < 4 * info->block_tokens; ++token) {
+    int64_t id = token % TOY_VOCABULARY;
+    quire_batch batch = {sizeof(batch), 1, &sequence, &one, &id, &selected, 1};
+    CHECK(quire_executor_step(executor, &batch, logits) == QUIRE_OK);
+  }
+  quire_paging_stats stats;
+  stats.struct_size = sizeof(stats);
+  CHECK(quire_pool_get_paging_stats(pool, &stats) == QUIRE_OK);
+  CHECK((stats.page_bytes > 0) == (where != NULL));
+  CHECK(stats.hits + stats.late + stats.misses == stats.demands);
+  const char *text = NULL;
+  CHECK(quire_doctor(pool, NULL, &text) == QUIRE_OK && strstr(text, "hit_rate"));
+  CHECK(quire_metrics(pool, &text) == QUIRE_OK && strstr(text, "# TYPE"));
+  CHECK(quire_pool_write_trace(pool, "") != QUIRE_OK);
+  CHECK(quire_pool_set_prefetch_window(pool, -1) == QUIRE_INVALID_ARGUMENT);
+  CHECK(quire_pool_set_prefetch_window(pool, 5) == QUIRE_OK);
+  CHECK(quire_pool_validate(pool) == QUIRE_OK);
+  quire_executor_destroy(executor);
+  quire_pool_destroy(pool);
+}
+
+static void useTiers(const quire_model_info *info, quire_model *model) {
+  float plain[TOY_VOCABULARY], tiered[TOY_VOCABULARY];
+  decodeOnTiers(info, model, NULL, plain);
+  decodeOnTiers(info, model, "memory", tiered);
+  CHECK(memcmp(plain, tiered, sizeof(plain)) == 0);
+  decodeOnTiers(info, model, "throttled:1us,10GB/s", tiered);
+  CHECK(memcmp(plain, tiered, sizeof(plain)) == 0);
+  quire_slow_tier_options slow;
+  memset(&slow, 0, sizeof(slow));
+  slow.struct_size = sizeof(slow);
+  slow.where = "tape";
+  quire_pool_options options;
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.slow = &slow;
+  quire_pool *pool = NULL;
+  CHECK(quire_pool_create(info, &options, &pool) == QUIRE_INVALID_ARGUMENT);
+  slow.where = "memory"; /* and no bytes */
+  CHECK(quire_pool_create(info, &options, &pool) != QUIRE_OK);
+  slow.bytes = 1 << 20;
+  slow.replacement = 9;
+  CHECK(quire_pool_create(info, &options, &pool) == QUIRE_INVALID_ARGUMENT);
+}
+
 int main(void) {
   _Alignas(64) static int32_t weights[TOY_VOCABULARY];
   for (int64_t v = 0; v < TOY_VOCABULARY; ++v)
@@ -77,6 +143,8 @@ int main(void) {
   CHECK(quire_executor_step(executor, &batch, again) == QUIRE_OK);
   CHECK(largest(again) == first);
   CHECK(memcmp(again, logits[1], sizeof(again)) == 0);
+
+  useTiers(info, model);
 
   int64_t values[100] = {0};
   CHECK(quire_executor_parallel(executor, 100, 1, addOne, values) == QUIRE_OK);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Steps: ragged batches against the contiguous reference, call traces, refused batches, no heap use.
+#include "AllocationCount.h"
 #include "TestPool.h"
 
 #include <cstdlib>
@@ -8,8 +9,9 @@
 using namespace quire::test;
 
 #ifndef QUIRE_CHECK_INVARIANTS // the checks allocate, and sanitizers have an operator new of their own
-/// Allocations through operator new of this program, on all threads.
-static std::atomic<int64_t> allocations{0};
+/// Allocations through operator new of this program, on all threads. Other tests count with it.
+extern std::atomic<int64_t> allocations;
+std::atomic<int64_t> allocations{0};
 
 void *operator new(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
@@ -180,6 +182,33 @@ TEST_F(Executor, StepUsesNoHeap) {
   int64_t after = allocations.load();
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(after, before);
+}
+
+TEST(PrefixCache, UsesNoHeap) {
+  PoolSettings settings;
+  settings.prefixCache = true;
+  quire::serving::PoolPointer pool = makePool(settings);
+  quire_tenant tenant = 0;
+  ASSERT_EQ(quire_tenant_create(pool.get(), nullptr, &tenant), QUIRE_OK);
+  quire_sequence_options options = {sizeof(options), tenant, 0};
+  quire_sequence sequence = 0;
+  std::vector<int64_t> tokens(160);
+  int64_t before = 0, failed = 0, matched = 0;
+  for (int64_t round = 0; round < 8; ++round) { // of which most evict
+    ASSERT_EQ(quire_sequence_create_with(pool.get(), &options, &sequence), QUIRE_OK);
+    before = allocations.load();
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = i < 40 ? 1 : round;
+    failed += quire_sequence_match_prefix(pool.get(), sequence, tokens.data(), 160, &matched) != QUIRE_OK;
+    failed += quire_sequence_reserve(pool.get(), sequence, 160 - matched) != QUIRE_OK;
+    failed += quire_sequence_commit(pool.get(), sequence, 160 - matched) != QUIRE_OK;
+    failed += quire_sequence_publish(pool.get(), sequence, tokens.data(), 160) != QUIRE_OK;
+    failed += quire_pool_advance(pool.get(), round, nullptr) != QUIRE_OK;
+    failed += quire_sequence_release(pool.get(), sequence) != QUIRE_OK;
+    EXPECT_EQ(allocations.load(), before) << round;
+    EXPECT_EQ(matched, round ? 32 : 0);
+  }
+  EXPECT_EQ(failed, 0);
 }
 #endif
 

@@ -191,7 +191,8 @@ TEST_F(Load, CodeOfAnotherInterface) {
   std::filesystem::remove(folder / "model.so");
   std::filesystem::copy_file(QUIRE_TOY_MODEL_OLD, folder / "model.so");
   editManifest([](Json &) {});
-  expectRefused(QUIRE_WRONG_VERSION, "model.so: speaks version 2 of the model interface, but this program speaks 1");
+  expectRefused(QUIRE_WRONG_VERSION, "model.so: speaks version " + std::to_string(QUIRE_MODEL_ABI_VERSION + 1) +
+                                         " of the model interface, but this program speaks " + std::to_string(QUIRE_MODEL_ABI_VERSION));
   std::filesystem::remove(folder / "model.so");
   std::filesystem::copy_file(QUIRE_TOY_MODEL_WITHOUT_QUERY, folder / "model.so");
   editManifest([](Json &) {});

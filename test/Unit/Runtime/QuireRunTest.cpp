@@ -139,6 +139,74 @@ TEST_F(QuireRun, EmptyRequestFile) {
   EXPECT_EQ(readFile(file("out.jsonl")), "");
 }
 
+TEST_F(QuireRun, PrefixCache) {
+  std::string lines;
+  std::vector<int64_t> prompt(40, 3);
+  for (int i = 0; i < 6; ++i) {
+    prompt.back() = i;
+    lines += json{{"id", i}, {"prompt", prompt}, {"max_new_tokens", 5}, {"tenant", i < 5 ? "a" : "b"}}.dump() + "\n";
+  }
+  writeFile(file("in.jsonl"), lines);
+  auto serve = [&](const std::string &flag) {
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json"),
+                   "--max-batch=1", "--kv-bytes=64KiB", flag}),
+              0)
+        << errors();
+    std::map<std::string, json> found = results();
+    for (int i = 0; i < 6; ++i) {
+      prompt.back() = i;
+      EXPECT_EQ(found[std::to_string(i)]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 5)) << flag;
+    }
+    return json::parse(readFile(file("s.json")));
+  };
+  auto prefill = [](const json &stats) {
+    int64_t tokens = 0;
+    for (const json &step : stats["steps"])
+      tokens += step["tokens"].get<int64_t>();
+    return tokens;
+  };
+  json without = serve("--prefix-cache=off"), with = serve("--prefix-cache");
+  EXPECT_FALSE(without.contains("prefix"));
+  EXPECT_EQ(with["prefix"]["queries"], 6);
+  EXPECT_EQ(with["prefix"]["hit_tokens"], 4 * 32); // the first of each tenant finds nothing
+  EXPECT_EQ(prefill(with), prefill(without) - 4 * 32);
+  expectRefused({model(), "--prefix-cache=yes"}, "--prefix-cache: expected on or off, but got 'yes'");
+}
+
+TEST_F(QuireRun, Configuration) {
+  writeFile(file("c.yaml"), "memory: {fast_bytes: 64KiB}\nserving: {max_batch: 2, threads: 1}\nshare: {prefix_cache: true}\n"
+                            "security: {ttl: 1h, zero_on_free: true}\n");
+  std::string config = "--config=" + file("c.yaml");
+  EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
+  std::string printed = readFile(file("stdout"));
+  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n"
+                     "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\nprefetch:\n  window_size: 3\n"
+                     "share:\n  prefix_cache: true\n"
+                     "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
+                     "serving:\n  max_batch: 2\n  prefill_chunk: 512\n  mixed_chunk: 64\n  threads: 2\n");
+  writeFile(file("c.yaml"), printed);
+  EXPECT_EQ(run({"--print-config", config}), 0) << errors();
+  EXPECT_EQ(readFile(file("stdout")), printed);
+
+  writeFile(file("in.jsonl"), requests);
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json"), config}), 0)
+      << errors();
+  json stats = json::parse(readFile(file("s.json")));
+  EXPECT_EQ(stats["blocks_total"], 65536 / 3200);
+  EXPECT_EQ(stats["max_sequences_in_step"], 2);
+  EXPECT_EQ(stats["threads"], 2);
+  EXPECT_TRUE(stats.contains("prefix"));
+
+  EXPECT_EQ(run({"--help-config"}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("| `prefetch.window_size` |"), std::string::npos);
+  writeFile(file("c.yaml"), "serving:\n  max_batch: 0\n");
+  expectRefused({"--print-config", config}, file("c.yaml") + ":2:14: serving.max_batch: expected a whole number of 1 to 1000000, but got '0'");
+  writeFile(file("c.yaml"), "dialogue:\n  recent_turns: 3\n");
+  expectRefused({model(), config}, file("c.yaml") + ":2:3: not implemented: dialogue.recent_turns");
+  expectRefused({model(), config, config}, "--config: expected one file");
+  expectRefused({model(), "--config=" + file("none")}, "none: No such file");
+}
+
 TEST_F(QuireRun, BadUsage) {
   writeFile(file("in.jsonl"), requests);
   std::string in = "--requests=" + file("in.jsonl");
@@ -364,4 +432,37 @@ TEST_F(QuireRun, MemoryStaysWithinBudget) {
                  "--poison-free-blocks"}),
             0);
   EXPECT_LT(usage.ru_maxrss, (64 + 100) * 1024);
+}
+
+TEST_F(QuireRun, TwoTiers) {
+  writeFile(file("in.jsonl"), requests);
+  auto serve = [&](const std::string &name, std::vector<std::string> options) {
+    options.insert(options.begin(), {model(), "--requests=" + file("in.jsonl"), "--output=" + file(name), "--kv-bytes=20KB"});
+    EXPECT_EQ(run(options), 0) << errors();
+    return readFile(file(name));
+  };
+  // Times differ.
+  auto tokens = [](const std::string &lines) {
+    std::map<std::string, json> found;
+    std::istringstream input(lines);
+    for (std::string line; std::getline(input, line);) {
+      json result = json::parse(line);
+      found[result["id"].dump()] = result["tokens"];
+    }
+    return found;
+  };
+  std::string plain = serve("plain.jsonl", {});
+  std::string tiered = serve("tiered.jsonl", {"--slow-tier=file:" + file("pages"), "--slow-bytes=1MiB", "--doctor", "--stats=" + file("s.json"),
+                                              "--trace=" + file("t.json")});
+  EXPECT_NE(errors().find("hit_rate"), std::string::npos) << errors();
+  EXPECT_EQ(tokens(tiered), tokens(plain));
+  EXPECT_TRUE(json::parse(readFile(file("s.json"))).contains("tiers"));
+  EXPECT_NE(readFile(file("t.json")).find("traceEvents"), std::string::npos);
+  expectRefused({model(), "--slow-tier=tape"}, "--slow-tier: ");
+  expectRefused({model(), "--slow-tier=memory"}, "--slow-tier needs --slow-bytes");
+  expectRefused({model(), "--slow-bytes=1MiB"}, "--slow-bytes needs --slow-tier");
+  expectRefused({model(), "--trace=" + file("t.json")}, "--trace needs --slow-tier");
+  expectRefused({model(), "--slow-tier=memory", "--slow-bytes=x"}, "--slow-bytes: expected a size");
+  expectRefused({model(), "--replace=mru"}, "--replace: expected scan, lru, importance or arc, but got 'mru'");
+  expectRefused({model(), "--prefetch-window=-1"}, "--prefetch-window: expected");
 }

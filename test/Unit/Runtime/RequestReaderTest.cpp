@@ -23,7 +23,7 @@ static void expectError(const std::string &line, const std::string &text) {
 
 TEST(RequestReader, Everything) {
   Request r = read(R"({"id":"a.B_-9","prompt":[0,96,5],"max_new_tokens":7,"stop":[1,2],"temperature":0.5,"top_k":3,)"
-                   R"("top_p":0.25,"seed":18446744073709551615,"inputs":{}})");
+                   R"("top_p":0.25,"seed":18446744073709551615,"inputs":{},"tenant":"t-1"})");
   EXPECT_EQ(r.error, "");
   EXPECT_EQ(r.id, "a.B_-9");
   EXPECT_EQ(r.idKind, Request::IdKind::Text);
@@ -35,6 +35,7 @@ TEST(RequestReader, Everything) {
   EXPECT_EQ(r.sampling.topK, 3);
   EXPECT_EQ(r.sampling.topP, 0.25);
   EXPECT_EQ(r.sampling.seed, UINT64_MAX);
+  EXPECT_EQ(r.tenant, "t-1");
 }
 
 TEST(RequestReader, Defaults) {
@@ -97,6 +98,8 @@ TEST(RequestReader, Errors) {
   expectError(R"({"id":1,"prompt":[1],"top_k":-1})", "top_k: expected an integer of 0");
   expectError(R"({"id":1,"prompt":[1],"seed":-1})", "seed: expected an integer of 0");
   expectError(R"({"id":1,"prompt":[1],"seed":1.5})", "seed: expected an integer of 0");
+  expectError(R"({"id":1,"prompt":[1],"tenant":""})", "tenant: expected 1 to 64 characters");
+  expectError(R"({"id":1,"prompt":[1],"tenant":7})", "tenant: expected 1 to 64 characters");
   expectError(R"({"id":1,"prompt":[1],"max_tokens":4})", "unknown key \"max_tokens\": expected id, prompt");
   expectError(R"({"id":1,"prompt":[1],"prompt":[2]})", "key \"prompt\" comes twice");
   expectError(R"({"id":1,"prompt":[1],"inputs":{"pixels":"a.npy"}})",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Continuous batching: the same tokens in every mode, and that the modes happen.
 #include "serving/Scheduler.h"
-#include "TestPool.h"
+#include "TieredPool.h"
 
 #include <map>
 
@@ -37,6 +37,7 @@ struct Mode {
   bool shuffle = false;
   int64_t threads = 2;
   int64_t mixedChunk = 64;
+  bool prefixCache = false;
 };
 
 Request request(const std::string &id, size_t promptLength, int64_t count, int64_t seed) {
@@ -63,11 +64,37 @@ struct Served {
 
 void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) {
   ModelPointer model = makeModel();
-  PoolPointer pool = makePool({mode.blocks, mode.shuffle, 7, true});
+  PoolSettings settings = {mode.blocks, mode.shuffle, 7, true, mode.prefixCache};
+  PoolPointer pool = makePool(settings);
   ExecutorPointer executor =
       makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk, mode.maxBatch);
-  Scheduler scheduler(*quire_model_get_info(model.get()), pool.get(), executor.get(),
-                      {mode.maxBatch, mode.prefillChunk, mode.mixedChunk}, run.sink);
+  auto scheduler = std::make_unique<Scheduler>(
+      *quire_model_get_info(model.get()), pool.get(), executor.get(),
+      SchedulerLimits{mode.maxBatch, mode.prefillChunk, mode.mixedChunk, mode.prefixCache, 0}, run.sink);
+  for (const Request &r : requests)
+    ASSERT_TRUE(scheduler->add(r));
+  Scheduler::Progress progress;
+  int64_t steps = 0;
+  while ((progress = scheduler->step()) == Scheduler::Progress::Stepped)
+    ASSERT_LT(++steps, 100000) << "no end";
+  ASSERT_EQ(progress, Scheduler::Progress::Idle) << scheduler->error();
+  run.statistics = scheduler->statistics();
+  EXPECT_EQ(run.sink.results.size(), requests.size());
+  scheduler.reset(); // and with it what is cached
+  EXPECT_EQ(statsOf(pool.get()).blocks_free, mode.blocks) << "blocks were lost";
+  EXPECT_EQ(statsOf(pool.get()).sequences, 0);
+  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+}
+
+/// The same on a pool of two tiers. `prepare` may make the slow one fail.
+void serveTiered(const std::vector<Request> &requests, const TieredSettings &settings, Served &run,
+                 const std::function<void(MemoryTier &)> &prepare = {}) {
+  ModelPointer model = makeModel();
+  TieredPool tiered = makeTieredPool(settings);
+  if (prepare)
+    prepare(*tiered.tier);
+  ExecutorPointer executor = makeExecutor(model.get(), tiered.pool.get(), 2, 8 + 64, 8);
+  Scheduler scheduler(*quire_model_get_info(model.get()), tiered.pool.get(), executor.get(), SchedulerLimits{8, 64, 64, false, 0}, run.sink);
   for (const Request &r : requests)
     ASSERT_TRUE(scheduler.add(r));
   Scheduler::Progress progress;
@@ -76,10 +103,8 @@ void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) 
     ASSERT_LT(++steps, 100000) << "no end";
   ASSERT_EQ(progress, Scheduler::Progress::Idle) << scheduler.error();
   run.statistics = scheduler.statistics();
-  EXPECT_EQ(run.sink.results.size(), requests.size());
-  EXPECT_EQ(statsOf(pool.get()).blocks_free, mode.blocks) << "blocks were lost";
-  EXPECT_EQ(statsOf(pool.get()).sequences, 0);
-  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(statsOf(tiered.pool.get()).sequences, 0);
+  EXPECT_EQ(quire_pool_validate(tiered.pool.get()), QUIRE_OK) << quire_last_error();
 }
 
 void expectReference(const std::vector<Request> &requests, const Served &run) {
@@ -99,6 +124,91 @@ void expectReference(const std::vector<Request> &requests, const Served &run) {
 }
 
 } // namespace
+
+TEST(Scheduler, TwoTiersGiveTheSameTokens) {
+  TieredSettings settings;
+  settings.fastPages = 16;
+  Served run;
+  serveTiered(corpus(), settings, run);
+  expectReference(corpus(), run);
+  EXPECT_EQ(run.statistics.maxSequencesInStep, 5);
+  EXPECT_GT(run.statistics.paging.misses, 0);
+  EXPECT_GE(run.statistics.kvCopyBytes, run.statistics.paging.bytes_in_demand + run.statistics.paging.bytes_out);
+}
+
+TEST(Scheduler, SequencesTakeTurnsWhenNotAllFitIntoAStep) {
+  TieredSettings settings;
+  settings.fastPages = 5;
+  Served run;
+  serveTiered(corpus(), settings, run);
+  expectReference(corpus(), run);
+  EXPECT_LT(run.statistics.maxSequencesInStep, 5);
+  EXPECT_GT(run.statistics.maxSequencesInStep, 1);
+  EXPECT_EQ(run.statistics.preemptions, 0) << "the slow tier has room";
+}
+
+TEST(Scheduler, WhatASlowTierLosesIsComputedAgain) {
+  TieredSettings settings;
+  settings.fastPages = 6;
+  int64_t loads = 0;
+  Served run;
+  serveTiered(corpus(), settings, run, [&](MemoryTier &tier) {
+    tier.fault = [&](const quire::runtime::Transfer &transfer) {
+      bool load = transfer.kind == quire::runtime::Transfer::Kind::Load;
+      return load && ++loads % 40 == 0 ? QUIRE_PAGE_LOST : QUIRE_OK;
+    };
+  });
+  expectReference(corpus(), run);
+  EXPECT_GT(run.statistics.paging.pages_lost, 0);
+  EXPECT_GT(run.statistics.recomputedTokens, 0);
+}
+
+TEST(Scheduler, AFullDeviceLetsSequencesGiveWay) {
+  TieredSettings settings;
+  settings.fastPages = 12;
+  int64_t stores = 0;
+  Served run;
+  serveTiered(corpus(), settings, run, [&](MemoryTier &tier) {
+    tier.fault = [&](const quire::runtime::Transfer &transfer) {
+      bool store = transfer.kind == quire::runtime::Transfer::Kind::Store;
+      return store && ++stores > 4 ? QUIRE_NO_SPACE : QUIRE_OK;
+    };
+  });
+  expectReference(corpus(), run);
+  EXPECT_GT(run.statistics.paging.no_space, 0);
+}
+
+TEST(Scheduler, ADeviceThatLosesEverythingEndsInErrors) {
+  TieredSettings settings;
+  settings.fastPages = 5;
+  Served run;
+  serveTiered(corpus(), settings, run, [&](MemoryTier &tier) {
+    tier.fault = [&](const quire::runtime::Transfer &transfer) {
+      return transfer.kind == quire::runtime::Transfer::Kind::Load ? QUIRE_PAGE_LOST : QUIRE_OK;
+    };
+  });
+  size_t errors = 0;
+  for (const Request &r : corpus()) {
+    const Result &result = run.sink.results.at(r.id);
+    errors += result.reason == FinishReason::Error;
+    if (result.reason == FinishReason::Length)
+      EXPECT_EQ(result.tokens, toyGreedy(r.prompt, r.maxNewTokens));
+  }
+  EXPECT_GT(errors, 0u);
+}
+
+TEST(Scheduler, RequestsLargerThanAStepAreErrors) {
+  TieredSettings settings;
+  settings.fastPages = 5;
+  Served run;
+  Request longer = request("long", 100, 24, 6), endless = request("endless", 40, 200, 7);
+  endless.stop = {-1};
+  serveTiered({longer, endless}, settings, run);
+  EXPECT_EQ(run.sink.results.at("long").error,
+            "line 0: needs 8 blocks at once, but the fast tier holds 5 of a layer; give it more kv bytes");
+  EXPECT_NE(run.sink.results.at("endless").error.find("blocks that the fast tier holds of a layer"), std::string::npos)
+      << run.sink.results.at("endless").error;
+}
 
 TEST(Scheduler, Solo) {
   Served run;
@@ -373,4 +483,117 @@ TEST(Scheduler, NoMoreRequestsBeginThanTheBatchHolds) {
       EXPECT_GE(run.statistics.preemptions, 1) << blocks << " blocks";
       EXPECT_LE(run.sink.mostBegun, 4) << blocks << " blocks";
     }
+}
+
+namespace {
+
+/// Requests of two tenants and of none that begin alike.
+std::vector<Request> alike() {
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < 12; ++i) {
+    Request r = request(std::to_string(i), 70, 6, 1);
+    r.prompt.resize(static_cast<size_t>(55 + i));
+    r.prompt.push_back(i);
+    r.tenant = i % 3 == 0 ? "" : i % 3 == 1 ? "a" : "b";
+    requests.push_back(r);
+  }
+  return requests;
+}
+
+int64_t prefillTokens(const Served &run) {
+  int64_t tokens = 0;
+  for (const StepRecord &step : run.statistics.steps)
+    tokens += step.tokens;
+  return tokens;
+}
+
+} // namespace
+
+TEST(Scheduler, PrefixCacheSavesPrefillAndChangesNoToken) {
+  std::vector<Request> requests = alike();
+  int64_t prompts = 0;
+  for (const Request &r : requests)
+    prompts += static_cast<int64_t>(r.prompt.size());
+  for (int64_t batch : {1, 4}) {
+    Served without, with;
+    Mode mode;
+    mode.maxBatch = batch;
+    serve(requests, mode, without);
+    mode.prefixCache = true;
+    serve(requests, mode, with);
+    expectReference(requests, without);
+    expectReference(requests, with);
+    const PrefixStatistics &prefix = with.statistics.prefix;
+    EXPECT_FALSE(without.statistics.prefix.enabled);
+    EXPECT_EQ(prefillTokens(with), prefillTokens(without) - prefix.hitTokens);
+    EXPECT_EQ(prefix.tenants, 3);
+    EXPECT_EQ(prefix.queries, 12);
+    EXPECT_EQ(prefix.queryTokens, prompts);
+    if (batch == 1) // all but the first of each tenant find the three full blocks that they have in common
+      EXPECT_EQ(prefix.hitTokens, 9 * 48);
+    else
+      EXPECT_GT(prefix.hitTokens, 0);
+    EXPECT_EQ(with.statistics.kvCopyBytes, 0);
+  }
+}
+
+TEST(Scheduler, PrefixesAreNotSharedAcrossTenants) {
+  std::vector<Request> requests = alike();
+  for (size_t i = 0; i < requests.size(); ++i)
+    requests[i].tenant = std::to_string(i);
+  Served run;
+  Mode mode;
+  mode.maxBatch = 1;
+  mode.prefixCache = true;
+  serve(requests, mode, run);
+  expectReference(requests, run);
+  EXPECT_EQ(run.statistics.prefix.hitTokens, 0);
+  EXPECT_EQ(run.statistics.prefix.tenants, 12);
+}
+
+TEST(Scheduler, PrefixCacheUnderPressure) {
+  std::vector<Request> requests = alike();
+  for (Request &r : requests)
+    r.maxNewTokens = 20;
+  int64_t preemptions = 0, evicted = 0;
+  for (int64_t blocks : {6, 9})
+    for (int64_t chunk : {16, 512}) {
+      Served run;
+      Mode mode;
+      mode.blocks = blocks;
+      mode.prefillChunk = chunk;
+      mode.shuffle = chunk == 16;
+      mode.prefixCache = true;
+      serve(requests, mode, run);
+      expectReference(requests, run);
+      preemptions += run.statistics.preemptions;
+      evicted += run.statistics.prefix.blocksEvicted;
+      EXPECT_EQ(run.statistics.prefix.queries, 12) << "those that gave way count once";
+      EXPECT_LE(run.statistics.prefix.hitTokens, 9 * 48) << "their own blocks are no hits";
+    }
+  EXPECT_GT(preemptions, 0);
+  EXPECT_GT(evicted, 0);
+}
+
+/// Requests that run at the same time and store the same blocks end with one of each; the events say so.
+TEST(Scheduler, BlockEventsFollowMergedBlocks) {
+  std::vector<Request> requests = alike();
+  for (Request &r : requests)
+    r.tenant.clear();
+  Served run;
+  Mode mode;
+  mode.maxBatch = 4;
+  mode.prefixCache = true;
+  serve(requests, mode, run);
+  expectReference(requests, run);
+  EXPECT_GT(run.statistics.prefix.blocksMerged, 0);
+  std::map<std::string, std::vector<int32_t>> tables, last;
+  for (const BlockEvent &event : run.statistics.blockEvents) {
+    std::vector<int32_t> &table = tables[event.id];
+    if (event.taken.empty())
+      last[event.id] = std::move(table), table.clear();
+    table.insert(table.end(), event.taken.begin(), event.taken.end());
+  }
+  for (const auto &[id, blocks] : run.statistics.finalBlockTables)
+    EXPECT_EQ(last.at(id), blocks) << id;
 }

@@ -15,6 +15,7 @@ struct PoolSettings {
   bool shuffle = false;
   uint64_t seed = 0;
   bool poison = true;
+  bool prefixCache = false;
 };
 
 inline serving::PoolPointer makePool(const PoolSettings &settings = {}, const quire_model_info &info = toyInfo()) {
@@ -24,6 +25,7 @@ inline serving::PoolPointer makePool(const PoolSettings &settings = {}, const qu
   options.shuffle = settings.shuffle;
   options.shuffle_seed = settings.seed;
   options.poison = settings.poison;
+  options.prefix_cache = settings.prefixCache;
   quire_pool *pool = nullptr;
   EXPECT_EQ(quire_pool_create(&info, &options, &pool), QUIRE_OK) << quire_last_error();
   return serving::PoolPointer(pool);

@@ -26,7 +26,7 @@ typedef struct Environment {
 
 static float *place(const Environment *e, int64_t sequence, int64_t position, int64_t which, int64_t h, int64_t d) {
   const quire_model_layer *l = &layers[e->layer];
-  int64_t block = e->step->block_tables[sequence * e->step->table_stride + position / TOY_BLOCK_TOKENS];
+  int64_t block = e->view.tables[sequence * e->step->table_stride + position / TOY_BLOCK_TOKENS];
   int64_t slot = position % TOY_BLOCK_TOKENS;
   char *base = e->view.base + block * e->view.block_stride;
   if (which == 0) {
@@ -70,7 +70,7 @@ static void readRows(void *env, int64_t begin, int64_t end) {
 
 static void toyStep(const quire_step *step) {
   const quire_runtime_table *runtime = step->runtime;
-  Environment e = {step, 0, {0, 0}, (int64_t *)step->scratch};
+  Environment e = {step, 0, {0, 0, 0}, (int64_t *)step->scratch};
   for (int64_t row = 0; row < step->tokens; ++row)
     e.state[row] = toyEmbed(step->ids[row]);
   for (e.layer = 0; e.layer < TOY_LAYERS; ++e.layer) {

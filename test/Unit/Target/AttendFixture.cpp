@@ -79,16 +79,21 @@ std::string AttendFixture::moduleText() const {
       attributes += (head ? ", " : "") + std::to_string(slope(head));
     attributes += ">";
   }
+  int64_t group = c.queryHeads / c.heads;
+  std::string parts = "memref<" + number(c.places) + "x" + number(group) + "x" + number(c.value + 2) + "xf32>";
   return "kvrt.raw @source {source = @source} : tensor<1xf32>\n" + symbols +
          "kvrt.model @step {vocabulary = " + number(rowSize()) +
-         ", token_limit = 1, max_positions = -1, block_tokens = " + number(c.block) + ", layers = [" + state + "]}\n" +
+         ", token_limit = 1, max_positions = -1, block_tokens = " + number(c.block) + ", layers = [" + state +
+         "], scratch_fixed = " + number(c.places * group * (c.value + 2) * 4) + "}\n" +
          "func.func @step(%batch: !kvrt.batch) {\n  %rows = kvrt.extent %batch[tokens]\n" + views +
          "  %sinks = kvrt.weight %batch, @sinks : " + sinks + "\n  %flat = kvrt.logits %batch : memref<?x" +
          number(rowSize()) + "xf32>\n  %o = memref.expand_shape %flat [[0], [1, 2]] output_shape [%rows, " +
          number(c.queryHeads) + ", " + number(c.value) + "] : memref<?x" + number(rowSize()) + "xf32> into memref<?x" +
-         tail + "\n  %s = kvrt.acquire %batch, 0 : " + state + "\n  kvrt.append %k, %v into %s, %batch : " + key +
+         tail + "\n" + (c.places ? "  %parts = kvrt.scratch %batch : " + parts + "\n" : "") +
+         "  %s = kvrt.acquire %batch, 0 : " + state + "\n  kvrt.append %k, %v into %s, %batch : " + key +
          ", " + value + ", " + state + "\n  kvrt.attend ins(%q, %s, %batch" + (c.sinks ? ", sinks %sinks" : "") +
-         " : " + query + ", " + state + (c.sinks ? ", " + sinks : "") + ") outs(%o : memref<?x" + tail + ") {" +
+         " : " + query + ", " + state + (c.sinks ? ", " + sinks : "") + ")" +
+         (c.places ? " parts(%parts : " + parts + ")" : "") + " outs(%o : memref<?x" + tail + ") {" +
          attributes + "}\n  kvrt.release %s, %batch : " + state + "\n  return\n}\n";
 }
 

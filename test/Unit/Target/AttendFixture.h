@@ -19,6 +19,7 @@ struct AttendCase {
   bool causal = true, alibi = false, sinks = false;
   int64_t longest = 0; // past of one more sequence; 0: none
   int64_t lanes = 0;   // 0: the target's
+  int64_t places = 512; // for results over parts; 0: none
   std::string activation = "f32"; // of queries, keys and values as they come
 };
 
@@ -48,6 +49,7 @@ public:
 
   AttendCase c;
   CompiledModel model;
+  TestRuntime runtime;
 
 private:
   enum Kind { keyKind, valueKind, queryKind };
@@ -59,7 +61,6 @@ private:
   std::vector<char> inputs(const std::vector<Piece> &pieces) const;
   void attendRow(const Piece &piece, int64_t position, int64_t head, double *output) const;
 
-  TestRuntime runtime;
   std::vector<Piece> last;
   std::vector<SequenceRows> lastRows;
   int64_t blockCount = 0;

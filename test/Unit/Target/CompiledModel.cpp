@@ -14,8 +14,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
 #include <regex>
 #include <sstream>
+#include <thread>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -134,10 +136,22 @@ CompiledModel::~CompiledModel() {
 
 static TestRuntime &self(void *context) { return *static_cast<TestRuntime *>(context); }
 
+// The last piece first.
 static void runParallel(void *context, int64_t count, int64_t grain, quire_task_fn task, void *env) {
-  int64_t size = grain * self(context).pieceGrains;
-  for (int64_t piece = (count + size - 1) / size - 1; piece >= 0; --piece)
-    task(env, piece * size, std::min(count, (piece + 1) * size));
+  TestRuntime &runtime = self(context);
+  runtime.loops.push_back(count);
+  int64_t size = grain * runtime.pieceGrains;
+  std::atomic<int64_t> left((count + size - 1) / size);
+  auto work = [&] {
+    for (int64_t piece; (piece = --left) >= 0;)
+      task(env, piece * size, std::min(count, (piece + 1) * size));
+  };
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < runtime.threads; ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread &other : others)
+    other.join();
 }
 
 static void acquire(void *context, int64_t layer, quire_kv_view *out) {
@@ -146,6 +160,7 @@ static void acquire(void *context, int64_t layer, quire_kv_view *out) {
   out->base = runtime.arenas[layer].data();
   out->base += (64 - reinterpret_cast<uintptr_t>(out->base) % 64) % 64;
   out->block_stride = runtime.info->layers[layer].block_bytes;
+  out->tables = runtime.tables.data();
 }
 
 static void release(void *context, int64_t layer) {
@@ -165,7 +180,7 @@ void TestRuntime::allocate(int64_t blocks, char fill) {
 std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences, const std::vector<int64_t> &selected,
                                      const char *weights) {
   std::vector<int64_t> ids, positions, sequenceOf, starts = {0}, pastLengths;
-  std::vector<int32_t> tables;
+  tables.clear();
   size_t stride = 1;
   for (const SequenceRows &sequence : sequences)
     stride = std::max(stride, sequence.blocks.size());
@@ -183,7 +198,8 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   }
   int64_t tokens = positions.size(), count = selected.size();
   int64_t bytes = info->scratch_fixed + info->scratch_per_token * tokens + info->scratch_per_selected * count;
-  std::vector<char> scratch(bytes + 128);
+  std::vector<char> scratch(bytes + 128, static_cast<char>(0xff)); // as a number, none
+  loops.clear();
   std::vector<float> logits(count * info->vocabulary, -1.0f);
   quire_runtime_table table = {
       sizeof(quire_runtime_table), QUIRE_MODEL_ABI_VERSION, runParallel, acquire, release, prefetch};
@@ -193,7 +209,6 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   step.sequence_of = sequenceOf.data();
   step.query_starts = starts.data();
   step.past_lens = pastLengths.data();
-  step.block_tables = tables.data();
   step.selected = selected.data();
   step.logits = logits.data();
   step.weights = weights;
@@ -204,6 +219,7 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   step.sequences = sequences.size();
   step.table_stride = stride;
   step.selected_count = count;
+  step.threads = toldThreads;
   info->step(&step);
   return logits;
 }

@@ -65,9 +65,15 @@ public:
 
   const quire_model_info *info;
   std::vector<std::vector<char>> arenas;
+  int64_t toldThreads = 31; // what the step is told; a prime, so that few tasks never share out evenly
+  std::vector<int32_t> tables; // of the step, the same for all layers
   CallLog log;
   /// Iterations of a piece beyond the grain; 1 splits as finely as is allowed.
   int64_t pieceGrains = 1;
+  /// Threads that share the pieces of a loop.
+  int64_t threads = 1;
+  /// The iterations of every loop of the last step.
+  std::vector<int64_t> loops;
 };
 
 } // namespace quire::test

@@ -217,12 +217,12 @@ TEST(StepFields, AreWhereTheDialectSays) {
   EXPECT_EQ(field(kvrt::Field::sequence_of), offsetof(quire_step, sequence_of));
   EXPECT_EQ(field(kvrt::Field::query_starts), offsetof(quire_step, query_starts));
   EXPECT_EQ(field(kvrt::Field::past_lens), offsetof(quire_step, past_lens));
-  EXPECT_EQ(field(kvrt::Field::block_tables), offsetof(quire_step, block_tables));
   EXPECT_EQ(field(kvrt::Field::selected), offsetof(quire_step, selected));
   EXPECT_EQ(field(kvrt::Extent::tokens), offsetof(quire_step, tokens));
   EXPECT_EQ(field(kvrt::Extent::sequences), offsetof(quire_step, sequences));
   EXPECT_EQ(field(kvrt::Extent::table_stride), offsetof(quire_step, table_stride));
   EXPECT_EQ(field(kvrt::Extent::selected), offsetof(quire_step, selected_count));
+  EXPECT_EQ(field(kvrt::Extent::threads), offsetof(quire_step, threads));
 }
 
 } // namespace

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Options of a slow tier as the pool wants them, and its counters as the C interface has them.
+#include "abi/SlowTier.h"
+
+#include "abi/Handles.h"
+#include "tier/TierOptions.h"
+
+namespace quire::runtime {
+
+static Status outOfRange(const char *what, int64_t value) {
+  return failure(QUIRE_INVALID_ARGUMENT, "slow tier: %s is out of range: %lld", what, static_cast<long long>(value));
+}
+
+Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out) {
+  if (!given)
+    return success();
+  quire_slow_tier_options options;
+  if (!readOptions(given, options))
+    return badStructSize();
+  if (!options.where)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected the place of the slow tier, but got null");
+  TierOptions tier;
+  QUIRE_TRY(parseTier(options.where, tier));
+  if (tier.kind == TierOptions::Kind::None)
+    return success();
+  if (options.replacement < QUIRE_REPLACE_SCAN || options.replacement > QUIRE_REPLACE_ARC)
+    return outOfRange("replacement", options.replacement);
+  if (options.prefetch_window < -1 || options.prefetch_window > INT32_MAX)
+    return outOfRange("prefetch_window", options.prefetch_window);
+  if (options.layers_per_page < 0 || options.deadline < 0)
+    return outOfRange("layers_per_page or deadline", std::min(options.layers_per_page, options.deadline));
+  static constexpr PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
+  out.paging.policy = kinds[options.replacement];
+  if (options.prefetch_window != 0)
+    out.paging.prefetchWindow = std::max<int64_t>(0, options.prefetch_window);
+  if (options.deadline != 0)
+    out.paging.deadlineNs = options.deadline;
+  if (options.layers_per_page != 0)
+    out.layersPerPage = options.layers_per_page;
+  if (options.checksum != 0)
+    tier.memoryChecksum = tier.fileChecksum = options.checksum > 0;
+  out.clock = std::make_shared<SystemClock>();
+  Clock *clock = out.clock.get();
+  uint64_t bytes = options.bytes, fast = out.bytes;
+  out.slowTier = [tier, clock, bytes, fast](uint64_t pageBytes, std::unique_ptr<Tier> &made, std::unique_ptr<Mover> &mover) {
+    Status status;
+    made = createTier(tier, pageBytes, bytes, *clock, status);
+    QUIRE_TRY(status);
+    mover = createThreadMover(*clock, Pager::transfersFor(fast / pageBytes));
+    return success();
+  };
+  return success();
+}
+
+quire_paging_stats pagingStats(const Pool &pool) {
+  quire_paging_stats stats = {};
+  const Pager *pager = pool.pager();
+  if (!pager)
+    return stats;
+  const PagerCounters &c = pager->counters();
+  stats.page_bytes = static_cast<int64_t>(pager->geometry().pageBytes);
+  stats.fast_pages = pager->fastPages();
+  stats.slow_pages = pager->slow().slots().total();
+  stats.metadata_bytes = static_cast<int64_t>(pager->metadataBytes());
+  const std::pair<int64_t *, uint64_t> fields[] = {
+      {&stats.demands, c.demands},
+      {&stats.hits, c.hits},
+      {&stats.late, c.late},
+      {&stats.misses, c.misses},
+      {&stats.polluted_misses, c.pollutedMisses},
+      {&stats.prefetch_issued, c.prefetchIssued},
+      {&stats.prefetch_redundant, c.prefetchRedundant},
+      {&stats.prefetch_useful, c.prefetchUseful},
+      {&stats.prefetch_timely, c.prefetchTimely},
+      {&stats.prefetch_dropped, c.prefetchDropped},
+      {&stats.evicted_for_demand, c.evictedForDemand},
+      {&stats.evicted_for_prefetch, c.evictedForPrefetch},
+      {&stats.evicted_for_write, c.evictedForWrite},
+      {&stats.seals, c.seals},
+      {&stats.write_backs, c.writeBacks},
+      {&stats.bytes_in_demand, c.bytesInDemand},
+      {&stats.bytes_in_prefetch, c.bytesInPrefetch},
+      {&stats.bytes_out, c.bytesOut},
+      {&stats.retries, c.retries},
+      {&stats.pages_lost, c.pagesLost},
+      {&stats.no_space, c.noSpace},
+      {&stats.stall_ns, c.stallNs},
+      {&stats.table_ns, c.tableNs},
+      {&stats.step_ns, c.stepNs},
+      {&stats.steps, c.steps},
+  };
+  for (auto [field, value] : fields)
+    *field = static_cast<int64_t>(value);
+  return stats;
+}
+
+} // namespace quire::runtime

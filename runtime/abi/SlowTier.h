@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The part of the C interface that concerns a pool's slow tier: its options and its counters.
+#ifndef QUIRE_RUNTIME_ABI_SLOWTIER_H
+#define QUIRE_RUNTIME_ABI_SLOWTIER_H
+
+#include "pool/Pool.h"
+
+namespace quire::runtime {
+
+/// Null: no slow tier. Errors name the option.
+Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out);
+
+/// struct_size is left to the caller.
+quire_paging_stats pagingStats(const Pool &pool);
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_ABI_SLOWTIER_H

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every key with its unit, range, default and meaning.
+#include "config/Keys.h"
+
+#include <type_traits>
+
+namespace quire::config {
+
+namespace {
+
+template <typename Field>
+Value load(const Field &field) {
+  if constexpr (std::is_enum_v<Field>)
+    return static_cast<int64_t>(field);
+  else
+    return field;
+}
+
+template <typename Field>
+void store(Field &field, const Value &value) {
+  if constexpr (std::is_enum_v<Field>)
+    field = static_cast<Field>(std::get<int64_t>(value));
+  else
+    field = std::get<Field>(value);
+}
+
+} // namespace
+
+#define FIELD(member)                                                                                                  \
+  [](const Config &config) { return load(config.member); },                                                            \
+      [](Config &config, const Value &value) { store(config.member, value); }
+
+static constexpr bool fixed = false, reloadable = true;
+static constexpr bool planned = false, works = true;
+static constexpr double kib = 1024, mib = 1024 * kib, tib = 1024 * 1024 * mib, million = 1e6;
+static constexpr double year = 366 * 86400e9;
+
+// clang-format off
+const std::vector<Key> &allKeys() {
+  using T = Key::Type;
+  static const std::vector<Key> keys = {
+      {"memory.fast_bytes", T::Size, 1, 1024 * tib, {}, "256MiB", fixed, works,
+       "budget of the fast tier for keys and values", FIELD(memory.fastBytes)},
+      {"memory.slow.kind", T::Choice, 0, 0, {"none", "memory", "file", "throttled"}, "none", fixed, works,
+       "the tier below: none, host memory, a file, or host memory with latency and bandwidth", FIELD(memory.slow.kind)},
+      {"memory.slow.path", T::Path, 0, 0, {}, "", fixed, works,
+       "the slow tier's file, which must not exist; needed by kind file", FIELD(memory.slow.path)},
+      {"memory.slow.bytes", T::Size, 0, 1024 * tib, {}, "0", fixed, works,
+       "budget of the slow tier", FIELD(memory.slow.bytes)},
+      {"memory.slow.checksum", T::Choice, 0, 0, {"xxh3", "none"}, "xxh3", fixed, works,
+       "of each page in a file, checked when it comes back", FIELD(memory.slow.checksum)},
+      {"memory.slow.latency", T::Time, 0, 60e9, {}, "100us", fixed, works,
+       "of each transfer of a throttled tier", FIELD(memory.slow.latency)},
+      {"memory.slow.bandwidth", T::Rate, 1, tib, {}, "2GB/s", fixed, works,
+       "of a throttled tier", FIELD(memory.slow.bandwidth)},
+      {"memory.reserve_ratio", T::Ratio, 0, 0.5, {}, "0.1", reloadable, planned,
+       "share of the fast tier for appends of admitted sequences, copies on write and reloads only", FIELD(memory.reserveRatio)},
+
+      {"block.tokens", T::Count, 1, 65536, {}, "16", fixed, planned,
+       "token positions of a block", FIELD(block.tokens)},
+      {"block.layers_per_block", T::Count, 1, 4096, {}, "1", fixed, works,
+       "layers whose positions lie in one page", FIELD(block.layersPerBlock)},
+      {"block.auto", T::Choice, 0, 0, {"off", "l2", "io", "waste"}, "off", fixed, planned,
+       "how the block size is chosen: as given, by the cache, by measured transfers, by waste", FIELD(block.automatic)},
+      {"block.adaptive.base", T::Size, 64, tib, {}, "4KiB", fixed, planned,
+       "page size of a new sequence, if pages grow", FIELD(block.adaptive.base)},
+      {"block.adaptive.double_every", T::Count, 0, million, {}, "0", fixed, planned,
+       "tokens after which the page size doubles; 0: never", FIELD(block.adaptive.doubleEvery)},
+      {"block.adaptive.max", T::Size, 64, tib, {}, "4MiB", fixed, planned,
+       "largest page size", FIELD(block.adaptive.max)},
+
+      {"replace.policy", T::Choice, 0, 0, {"lru", "scan", "importance", "arc"}, "scan", fixed, works,
+       "which resident page gives way", FIELD(replace.policy)},
+      {"replace.chain_order", T::Choice, 0, 0, {"tail_first"}, "tail_first", fixed, works,
+       "which block of a cached prefix gives way first: the last", FIELD(replace.chainOrder)},
+
+      {"prefetch.window_size", T::Count, 0, 1024, {}, "3", reloadable, works,
+       "pages of each sequence that may be on their way ahead of need; 0: none", FIELD(prefetch.windowSize)},
+      {"prefetch.strategy", T::Choice, 0, 0, {"none", "sequential", "hotspot", "hybrid"}, "hybrid", reloadable, planned,
+       "what is prefetched: nothing, the next pages, pages that attention looked at, both", FIELD(prefetch.strategy)},
+      {"prefetch.topk", T::Count, 1, 65536, {}, "2", reloadable, planned,
+       "pages that a predictor names for each sequence and layer", FIELD(prefetch.topk)},
+      {"prefetch.predictor", T::Choice, 0, 0, {"digest", "layer_ahead", "seed_hotspot"}, "digest", reloadable, planned,
+       "how hot pages are guessed: by bounds of their keys, by the layer before, by the last step's attention", FIELD(prefetch.predictor)},
+      {"prefetch.max_inflight", T::Size, 0, tib, {}, "8MiB", reloadable, planned,
+       "on their way at any time, at most", FIELD(prefetch.maxInflight)},
+
+      {"dialogue.recent_turns", T::Count, 0, 65536, {}, "3", reloadable, planned,
+       "turns that stay in the fast tier", FIELD(dialogue.recentTurns)},
+      {"dialogue.recent_pages", T::Count, 0, 65536, {}, "3", reloadable, planned,
+       "last pages that stay in the fast tier, whatever their turn", FIELD(dialogue.recentPages)},
+      {"dialogue.important_pages", T::Counts, 0, 1e9, {}, "[0]", reloadable, planned,
+       "pages that stay in the fast tier, counted from the beginning", FIELD(dialogue.importantPages)},
+      {"dialogue.pin_budget", T::Ratio, 0, 1, {}, "0.25", reloadable, planned,
+       "share of the fast tier that pages which stay may take", FIELD(dialogue.pinBudget)},
+      {"dialogue.compression.method", T::Choice, 0, 0, {"none", "pruning"}, "none", fixed, planned,
+       "what happens to older turns", FIELD(dialogue.compression.method)},
+      {"dialogue.compression.ratio", T::Ratio, 0, 1, {}, "0.5", fixed, planned,
+       "share of their tokens that pruning drops", FIELD(dialogue.compression.ratio)},
+
+      {"document.chapter_page", T::Size, 64, tib, {}, "1MiB", fixed, planned,
+       "page of a chapter", FIELD(document.chapterPage)},
+      {"document.paragraph_page", T::Size, 64, tib, {}, "64KiB", fixed, planned,
+       "page of a paragraph", FIELD(document.paragraphPage)},
+      {"document.importance", T::Choice, 0, 0, {"tfidf", "none"}, "tfidf", fixed, planned,
+       "how paragraphs are weighed", FIELD(document.importance)},
+      {"document.unload_processed", T::Switch, 0, 0, {}, "true", reloadable, planned,
+       "what was processed leaves the fast tier", FIELD(document.unloadProcessed)},
+
+      {"compress.quant", T::Choice, 0, 0, {"none", "int8_g128", "int4_g128", "fp8"}, "none", fixed, planned,
+       "form of compressed pages", FIELD(compress.quant)},
+      {"compress.sparse.ratio", T::Count, 1, 64, {}, "1", fixed, planned,
+       "elements of which a sparse page keeps one; 1: all", FIELD(compress.sparse.ratio)},
+      {"compress.sparse.index", T::Choice, 0, 0, {"bitmap", "index"}, "bitmap", fixed, planned,
+       "how a sparse page says which", FIELD(compress.sparse.index)},
+      {"compress.after_idle_steps", T::Count, 0, 1e9, {}, "64", reloadable, planned,
+       "steps without use after which a page is compressed", FIELD(compress.afterIdleSteps)},
+
+      {"share.prefix_cache", T::Switch, 0, 0, {}, "false", fixed, works,
+       "prompts that begin alike are stored and computed once", FIELD(share.prefixCache)},
+
+      {"security.tenant_salt", T::Choice, 0, 0, {"required"}, "required", fixed, works,
+       "prefixes are shared inside a tenant only", FIELD(security.tenantSalt)},
+      {"security.zero_on_free", T::Switch, 0, 0, {}, "false", fixed, works,
+       "blocks are filled with 0 when they become free", FIELD(security.zeroOnFree)},
+      {"security.ttl", T::Time, 0, year, {}, "0s", fixed, works,
+       "a cached prefix that nobody used for so long is dropped; 0: never", FIELD(security.ttl)},
+
+      {"doctor.page_table_max", T::Ratio, 0, 1, {}, "0.05", reloadable, planned,
+       "share of a step for page tables above which advice is given", FIELD(doctor.pageTableMax)},
+      {"doctor.min_hit", T::Ratio, 0, 1, {}, "0.9", reloadable, planned,
+       "share of demands that find their page, below which advice is given", FIELD(doctor.minHit)},
+      {"doctor.frag_max", T::Ratio, 0, 1, {}, "0.1", reloadable, planned,
+       "share of allocated bytes without tokens above which advice is given", FIELD(doctor.fragMax)},
+
+      {"serving.max_batch", T::Count, 1, million, {}, "8", fixed, works,
+       "sequences of a step, at most", FIELD(serving.maxBatch)},
+      {"serving.prefill_chunk", T::Count, 1, 1000 * million, {}, "512", fixed, works,
+       "prompt tokens of a step, at most", FIELD(serving.prefillChunk)},
+      {"serving.mixed_chunk", T::Count, 1, 1000 * million, {}, "64", fixed, works,
+       "the same in a step where other sequences decode", FIELD(serving.mixedChunk)},
+      {"serving.threads", T::Count, 0, 1024, {}, "0", fixed, works,
+       "threads of a step; 0: all cores that the process may use", FIELD(serving.threads)},
+  };
+  return keys;
+}
+// clang-format on
+
+#undef FIELD
+
+bool checkTogether(const Config &config, const char *&key, std::string &why) {
+  auto wrong = [&](const char *name, const char *reason) {
+    key = name;
+    why = reason;
+    return false;
+  };
+  const auto &slow = config.memory.slow;
+  if (slow.kind == SlowKind::File && slow.path.empty())
+    return wrong("memory.slow.kind", "expected memory.slow.path beside kind file, but got none");
+  if (slow.kind != SlowKind::None && slow.bytes == 0)
+    return wrong("memory.slow.kind", "expected memory.slow.bytes beside a kind, but got none");
+  if (config.block.adaptive.base > config.block.adaptive.max)
+    return wrong("block.adaptive.base", "expected at most block.adaptive.max, but got more");
+  if (config.document.paragraphPage > config.document.chapterPage)
+    return wrong("document.paragraph_page", "expected at most document.chapter_page, but got more");
+  return true;
+}
+
+} // namespace quire::config

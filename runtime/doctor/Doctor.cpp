@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The rules.
+#include "doctor/Doctor.h"
+
+#include "core/Quantities.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace quire::runtime {
+
+static std::string format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static std::string format(const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+namespace {
+
+class Examination {
+public:
+  Examination(const Vitals &vitals, const Thresholds &thresholds) : v_(vitals), t_(thresholds) {}
+
+  std::vector<Finding> run() {
+    examineTransfers();
+    examineHits();
+    examinePrefetch();
+    examineWaiting();
+    examineTables();
+    examineFragmentation();
+    examineReserve();
+    examineAttention();
+    return std::move(findings_);
+  }
+
+private:
+  void examineTransfers();
+  void examineHits();
+  void examinePrefetch();
+  void examineWaiting();
+  void examineTables();
+  void examineFragmentation();
+  void examineReserve();
+  void examineAttention();
+
+  bool isCyclic() const { return v_.repeatedOrder && *v_.repeatedOrder >= t_.cyclic; }
+  bool usesHotspots() const {
+    return v_.prefetch && (*v_.prefetch == PrefetchKind::SeedHotspot || *v_.prefetch == PrefetchKind::Hybrid);
+  }
+  bool isSaturated() const { return v_.slowUse && *v_.slowUse > t_.maxSlowUse; }
+
+  void add(const char *rule, Severity severity, double value, double limit, std::string text, const std::string &change) {
+    std::string key = change.substr(0, change.find(':'));
+    bool isTaken = std::any_of(findings_.begin(), findings_.end(), [&](const Finding &earlier) {
+      return !key.empty() && earlier.change.substr(0, earlier.change.find(':')) == key;
+    });
+    findings_.push_back({rule, severity, value, limit, std::move(text), isTaken ? "" : change});
+  }
+
+  std::string toPolicy(PolicyKind to) const {
+    return v_.policy ? format("replace.policy: %s -> %s", policyName(*v_.policy), policyName(to)) : std::string();
+  }
+  std::string toStrategy(PrefetchKind to) const {
+    return v_.prefetch ? format("prefetch.strategy: %s -> %s", prefetchName(*v_.prefetch), prefetchName(to)) : std::string();
+  }
+  /// 3 -> 5.
+  std::string largerWindow() const {
+    return v_.window ? format("prefetch.window_size: %u -> %u", v_.window, v_.window + std::max(2u, v_.window / 2)) : std::string();
+  }
+  std::string smallerWindow() const {
+    return v_.window > 1 ? format("prefetch.window_size: %u -> %u", v_.window, v_.window / 2) : toStrategy(PrefetchKind::None);
+  }
+  std::string withoutHotspots() const {
+    return toStrategy(*v_.prefetch == PrefetchKind::Hybrid ? PrefetchKind::Sequential : PrefetchKind::None);
+  }
+  std::string moreMemory() const {
+    return v_.fastBytes ? "memory.fast_bytes: " + printSize(v_.fastBytes) + " -> " + printSize(2 * v_.fastBytes) : std::string();
+  }
+  std::string largerBlocks() const {
+    return v_.blockTokens ? format("block.tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
+                                   static_cast<unsigned long long>(2 * v_.blockTokens))
+                          : std::string();
+  }
+  std::string smallerBlocks() const {
+    return v_.blockTokens > 1 ? format("block.tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
+                                       static_cast<unsigned long long>(v_.blockTokens / 2))
+                              : std::string();
+  }
+
+  const Vitals &v_;
+  const Thresholds &t_;
+  std::vector<Finding> findings_;
+};
+
+} // namespace
+
+void Examination::examineTransfers() {
+  const PagerCounters &c = v_.counters;
+  if (c.pagesLost > 0)
+    add("pages-lost", Severity::Problem, static_cast<double>(c.pagesLost), 0,
+        format("the content of %llu pages could not be read back: the slow tier's device fails or its files were changed",
+               static_cast<unsigned long long>(c.pagesLost)),
+        "");
+  if (c.noSpace > 0)
+    add("slow-tier-full", Severity::Problem, static_cast<double>(c.noSpace), 0,
+        format("the slow tier had no room for %llu pages", static_cast<unsigned long long>(c.noSpace)),
+        v_.slowBytes ? "memory.slow.bytes: " + printSize(v_.slowBytes) + " -> " + printSize(2 * v_.slowBytes) : "");
+}
+
+void Examination::examineHits() {
+  const PagerCounters &c = v_.counters;
+  Ratio hits = hitRate(c);
+  if (c.demands < t_.minDemands || !hits)
+    return;
+  bool isLow = *hits < t_.minHit, scansBadly = isCyclic() && v_.policy && *v_.policy != PolicyKind::Scan;
+  if (isLow && scansBadly)
+    add("cyclic-scan", Severity::Problem, *hits, t_.minHit,
+        format("hit rate %.3f is below %.2f, and %.3f of the demands came in the order of the step before: a cyclic scan. "
+               "use the scan policy, or sparse attention",
+               *hits, t_.minHit, *v_.repeatedOrder),
+        toPolicy(PolicyKind::Scan));
+  else if (isLow)
+    add("low-hit-rate", Severity::Warning, *hits, t_.minHit,
+        format("hit rate %.3f is below %.2f: the fast tier holds too little of what steps read", *hits, t_.minHit), moreMemory());
+  Ratio gap = v_.optimalMisses ? gapToOptimum(c, *v_.optimalMisses) : std::nullopt;
+  if (gap && *gap > t_.maxGap)
+    add("gap-to-optimum", Severity::Warning, *gap, t_.maxGap,
+        format("%.3f loads for each demand more than the best replacement would have done: try other policies on a trace "
+               "with quire-replay",
+               *gap),
+        !v_.policy || (isLow && scansBadly)        ? ""
+        : scansBadly                               ? toPolicy(PolicyKind::Scan)
+        : *v_.policy == PolicyKind::Arc            ? toPolicy(PolicyKind::Lru)
+                                                   : toPolicy(PolicyKind::Arc));
+}
+
+void Examination::examinePrefetch() {
+  const PagerCounters &c = v_.counters;
+  Ratio accuracy = prefetchAccuracy(c), timeliness = prefetchTimeliness(c), coverage = prefetchCoverage(c);
+  bool isJudged = accuracy && c.prefetchIssued >= t_.minPrefetches;
+  if (isJudged && *accuracy < t_.minAccuracy)
+    add("prefetch-accuracy", Severity::Warning, *accuracy, t_.minAccuracy,
+        format("%.3f of the prefetched pages were used, below %.2f: %s", *accuracy, t_.minAccuracy,
+               usesHotspots() ? "switch hot-spot prefetching off, or shrink the window" : "shrink the window"),
+        usesHotspots() ? withoutHotspots() : smallerWindow());
+  bool isGood = isJudged && *accuracy >= t_.goodAccuracy;
+  if (isGood && timeliness && *timeliness < t_.minTimeliness)
+    add("prefetch-timeliness", Severity::Warning, *timeliness, t_.minTimeliness,
+        format("prefetches are right (accuracy %.3f) but late: %.3f arrived in time, below %.2f. %s", *accuracy, *timeliness,
+               t_.minTimeliness,
+               isSaturated() ? "a larger window cannot help, as the slow tier is busy" : "grow the window, or prefetch.max_inflight"),
+        isSaturated() ? "" : largerWindow());
+  if (isGood && coverage && c.misses >= t_.minPrefetches && *coverage < t_.minCoverage)
+    add("prefetch-coverage", Severity::Note, *coverage, t_.minCoverage,
+        format("prefetches are right (accuracy %.3f) but foresaw only %.3f of the loads, below %.2f: grow the window", *accuracy,
+               *coverage, t_.minCoverage),
+        isSaturated() ? "" : largerWindow());
+  Ratio polluted = pollution(c);
+  if (polluted && c.misses >= t_.minPrefetches && *polluted > t_.maxPollution)
+    add("pollution", Severity::Warning, *polluted, t_.maxPollution,
+        format("%.3f of the misses are pages that a prefetch had evicted, above %.2f: shrink the window", *polluted, t_.maxPollution),
+        smallerWindow());
+}
+
+void Examination::examineWaiting() {
+  const PagerCounters &c = v_.counters;
+  Ratio stall = stallShare(c);
+  bool prefetches = v_.prefetch && *v_.prefetch != PrefetchKind::None;
+  if (stall && c.steps >= t_.minSteps && *stall > t_.maxStall)
+    add("stall", Severity::Warning, *stall, t_.maxStall,
+        format("%.3f of the steps' time was spent waiting for pages, above %.2f: %s", *stall, t_.maxStall,
+               prefetches ? "give the fast tier more room" : "prefetch, or give the fast tier more room"),
+        v_.prefetch && !prefetches ? toStrategy(PrefetchKind::Sequential) : moreMemory());
+  if (isSaturated())
+    add("slow-bandwidth", Severity::Warning, *v_.slowUse, t_.maxSlowUse,
+        format("the slow tier transferred %.3f of the time, above %.2f: compress pages, or attend to fewer of them", *v_.slowUse,
+               t_.maxSlowUse),
+        v_.topk > 1 && v_.prefetch && *v_.prefetch == PrefetchKind::Digest ? format("prefetch.topk: %u -> %u", v_.topk, v_.topk / 2)
+                                                                         : "compress.quant: none -> int8_g128");
+}
+
+void Examination::examineTables() {
+  Ratio time = v_.isTableTimed ? tableTimeShare(v_.counters) : std::nullopt, bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
+  if (time && v_.counters.steps >= t_.minSteps && *time > t_.maxTableTime)
+    add("table-time", Severity::Warning, *time, t_.maxTableTime,
+        format("page tables took %.3f of the steps' time, above %.2f: use larger blocks", *time, t_.maxTableTime), largerBlocks());
+  if (bytes && *bytes > t_.maxTableBytes)
+    add("table-bytes", Severity::Warning, *bytes, t_.maxTableBytes,
+        format("page tables take %.3f bytes for each byte of keys and values, above %.2f: use larger blocks", *bytes, t_.maxTableBytes),
+        largerBlocks());
+}
+
+void Examination::examineFragmentation() {
+  Ratio internal = internalFragmentation(v_.liveBytes, v_.allocatedBytes);
+  if (internal && *internal > t_.maxInternal)
+    add("internal-fragmentation", Severity::Warning, *internal, t_.maxInternal,
+        format("%.3f of the allocated bytes hold no token, above %.2f: use smaller blocks, unless the tables forbid it", *internal,
+               t_.maxInternal),
+        smallerBlocks());
+  Ratio external = externalFragmentation(v_.largestFreeBytes, v_.freeBytes);
+  if (v_.earlyOutOfMemory > 0)
+    add("early-out-of-memory", Severity::Problem, static_cast<double>(v_.earlyOutOfMemory), 0,
+        format("%llu allocations failed while as many bytes were free: compact", static_cast<unsigned long long>(v_.earlyOutOfMemory)),
+        "compact()");
+  else if (external && *external > t_.maxExternal)
+    add("external-fragmentation", Severity::Warning, *external, t_.maxExternal,
+        format("%.3f of the free bytes are outside the largest free extent, above %.2f: compact", *external, t_.maxExternal),
+        "compact()");
+}
+
+void Examination::examineReserve() {
+  if (!v_.reserveRatio)
+    return;
+  double now = *v_.reserveRatio;
+  auto change = [&](double to) { return format("memory.reserve_ratio: %.3g -> %.3g", now, to); };
+  if (v_.reserveExhausted > 0 && v_.preemptions > 0)
+    add("reserve-exhausted", Severity::Warning, static_cast<double>(v_.reserveExhausted), 0,
+        format("the reserve had nothing left %llu times, and %llu sequences gave way: raise it",
+               static_cast<unsigned long long>(v_.reserveExhausted), static_cast<unsigned long long>(v_.preemptions)),
+        change(now > 0 ? std::min(2 * now, 0.5) : 0.02));
+  else if (now > 0 && v_.reservePeak == 0 && v_.counters.steps >= t_.minSteps)
+    add("reserve-unused", Severity::Note, 0, 0,
+        format("nothing of the reserve (%.3g of the pool) was used in %llu steps: lower it", now,
+               static_cast<unsigned long long>(v_.counters.steps)),
+        change(now > 0.01 ? now / 2 : 0));
+}
+
+void Examination::examineAttention() {
+  Ratio even = v_.attentionEntropy ? uniformity(*v_.attentionEntropy, v_.attentionPages) : std::nullopt;
+  bool isImportance = v_.policy && *v_.policy == PolicyKind::Importance;
+  if (even && *even > t_.maxUniformity && (usesHotspots() || isImportance))
+    add("uniform-attention", Severity::Warning, *even, t_.maxUniformity,
+        format("attention is spread evenly (entropy %.3f of the largest, above %.2f): there are no hot spots to find", *even,
+               t_.maxUniformity),
+        usesHotspots() ? withoutHotspots() : toPolicy(isCyclic() ? PolicyKind::Scan : PolicyKind::Arc));
+}
+
+std::vector<Finding> diagnose(const Vitals &vitals, const Thresholds &thresholds) { return Examination(vitals, thresholds).run(); }
+
+} // namespace quire::runtime

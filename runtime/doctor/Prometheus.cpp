@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The table of metrics, and its rendering.
+#include "doctor/Prometheus.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace quire::runtime {
+
+namespace {
+
+struct Series {
+  const char *label; // key="value", or nothing
+  uint64_t PagerCounters::*value;
+};
+
+struct Metric {
+  const char *name;
+  const char *help;
+  bool isTime; // nanoseconds, shown as seconds
+  std::vector<Series> series;
+};
+
+using C = PagerCounters;
+
+const std::vector<Metric> &metrics() {
+  static const std::vector<Metric> all = {
+      {"quire_demands_total", "Uses of stored pages by steps, by what they found.", false,
+       {{"outcome=\"hit\"", &C::hits}, {"outcome=\"late\"", &C::late}, {"outcome=\"miss\"", &C::misses}}},
+      {"quire_polluted_misses_total", "Misses of pages that a prefetch had evicted.", false, {{"", &C::pollutedMisses}}},
+      {"quire_prefetch_issued_total", "Prefetches that moved bytes.", false, {{"", &C::prefetchIssued}}},
+      {"quire_prefetch_redundant_total", "Prefetches of pages that were resident or on their way.", false, {{"", &C::prefetchRedundant}}},
+      {"quire_prefetch_useful_total", "Prefetches whose page was demanded before it was evicted.", false, {{"", &C::prefetchUseful}}},
+      {"quire_prefetch_timely_total", "Useful prefetches that had arrived by the demand.", false, {{"", &C::prefetchTimely}}},
+      {"quire_prefetch_dropped_total", "Prefetches without room or beyond the window.", false, {{"", &C::prefetchDropped}}},
+      {"quire_prefetch_cancelled_total", "Prefetches that were cancelled before they began.", false, {{"", &C::prefetchCancelled}}},
+      {"quire_evictions_total", "Pages that gave way, by what needed the room.", false,
+       {{"cause=\"demand\"", &C::evictedForDemand}, {"cause=\"prefetch\"", &C::evictedForPrefetch}, {"cause=\"write\"", &C::evictedForWrite}}},
+      {"quire_seals_total", "Pages that became immutable, or were changed after their write-back.", false, {{"", &C::seals}}},
+      {"quire_write_backs_total", "Pages stored in a slow tier.", false, {{"", &C::writeBacks}}},
+      {"quire_moved_bytes_total", "Bytes moved, by why.", false,
+       {{"cause=\"demand\"", &C::bytesInDemand}, {"cause=\"prefetch\"", &C::bytesInPrefetch}, {"cause=\"write_back\"", &C::bytesOut}, {"cause=\"compaction\"", &C::bytesCompacted}}},
+      {"quire_transfer_retries_total", "Transfers that failed and were repeated.", false, {{"", &C::retries}}},
+      {"quire_pages_lost_total", "Pages whose content could not be read back.", false, {{"", &C::pagesLost}}},
+      {"quire_no_space_total", "Stores that the slow tier had no room for.", false, {{"", &C::noSpace}}},
+      {"quire_stall_seconds_total", "Time that steps waited for pages.", true, {{"", &C::stallNs}}},
+      {"quire_table_seconds_total", "Time of translation and bookkeeping.", true, {{"", &C::tableNs}}},
+      {"quire_step_seconds_total", "Time of all steps.", true, {{"", &C::stepNs}}},
+      {"quire_steps_total", "Steps.", false, {{"", &C::steps}}},
+  };
+  return all;
+}
+
+} // namespace
+
+/// Adds `key="value"` with the format's escapes; nothing for an empty value.
+static void addLabel(std::string &list, const char *key, const std::string &value) {
+  if (value.empty())
+    return;
+  list += (list.empty() ? "" : ",") + std::string(key) + "=\"";
+  for (char c : value) {
+    if (c == '\n') {
+      list += "\\n";
+      continue;
+    }
+    if (c == '\\' || c == '"')
+      list += '\\';
+    list += c;
+  }
+  list += '"';
+}
+
+static std::string seconds(uint64_t ns) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+  return text;
+}
+
+static void addHeader(std::string &out, const std::string &name, const char *help, const char *type) {
+  out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+static void addSample(std::string &out, const std::string &name, const std::string &labels, const std::string &value) {
+  out += name + (labels.empty() ? "" : "{" + labels + "}") + " " + value + "\n";
+}
+
+/// Cumulative buckets at each doubling from 15 ns to 17 s.
+static void addLatency(std::string &out, const LatencySample &sample) {
+  static const std::string name = "quire_latency_seconds";
+  std::string labels;
+  addLabel(labels, "operation", sample.operation);
+  addLabel(labels, "tier", sample.tier);
+  std::string before = labels + (labels.empty() ? "" : ",");
+  uint64_t below = 0;
+  for (size_t bucket = 0; bucket < Histogram::buckets; ++bucket) {
+    below += sample.histogram->inBucket(bucket);
+    uint64_t bound = Histogram::upperBound(bucket);
+    if (bucket >= 15 && (bucket - 15) % 8 == 0 && bound < (uint64_t(1) << 34))
+      addSample(out, name + "_bucket", before + "le=\"" + seconds(bound) + "\"", std::to_string(below));
+  }
+  addSample(out, name + "_bucket", before + "le=\"+Inf\"", std::to_string(below));
+  addSample(out, name + "_sum", labels, seconds(sample.histogram->sum()));
+  addSample(out, name + "_count", labels, std::to_string(below));
+}
+
+std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies) {
+  std::string out;
+  for (const Metric &metric : metrics()) {
+    if (counters.empty())
+      break;
+    addHeader(out, metric.name, metric.help, "counter");
+    for (const CounterSample &sample : counters)
+      for (const Series &series : metric.series) {
+        std::string labels = series.label;
+        addLabel(labels, "tier", sample.tier);
+        addLabel(labels, "tenant", sample.tenant);
+        uint64_t value = sample.counters->*series.value;
+        addSample(out, metric.name, labels, metric.isTime ? seconds(value) : std::to_string(value));
+      }
+  }
+  if (!latencies.empty())
+    addHeader(out, "quire_latency_seconds", "Time of operations on pages.", "histogram");
+  for (const LatencySample &sample : latencies)
+    addLatency(out, sample);
+  return out;
+}
+
+} // namespace quire::runtime

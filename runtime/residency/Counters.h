@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the pager counts. All of it only grows.
+#ifndef QUIRE_RUNTIME_RESIDENCY_COUNTERS_H
+#define QUIRE_RUNTIME_RESIDENCY_COUNTERS_H
+
+#include <cstdint>
+
+namespace quire::runtime {
+
+/// Definitions. A demand is the use of a page with stored content by a step; the
+/// first write of a page is none. Of demands, a hit found the page resident, a
+/// late one found it on its way, a miss neither: hits + late + misses = demands.
+/// A prefetch is issued when it moves bytes; it is redundant when the page was
+/// resident or on its way, useful when its page is demanded before it is evicted,
+/// timely when it had arrived by then. A miss is polluted when a prefetch had
+/// evicted the page.
+struct PagerCounters {
+  uint64_t demands = 0;
+  uint64_t hits = 0;
+  uint64_t late = 0;
+  uint64_t misses = 0;
+  uint64_t pollutedMisses = 0;
+
+  uint64_t prefetchIssued = 0;
+  uint64_t prefetchRedundant = 0;
+  uint64_t prefetchUseful = 0;
+  uint64_t prefetchTimely = 0;
+  uint64_t prefetchDropped = 0;   // no room, or the window was full
+  uint64_t prefetchCancelled = 0;
+
+  uint64_t evictedForDemand = 0;
+  uint64_t evictedForPrefetch = 0;
+  uint64_t evictedForWrite = 0;   // room for new pages
+  uint64_t seals = 0;             // pages that became immutable, or were changed after their write-back
+  uint64_t writeBacks = 0;        // at most `seals`
+
+  uint64_t bytesInDemand = 0;
+  uint64_t bytesInPrefetch = 0;
+  uint64_t bytesOut = 0;
+  uint64_t bytesCompacted = 0;
+
+  uint64_t retries = 0;           // transfers that failed and were repeated
+  uint64_t pagesLost = 0;         // content that could not be read back
+  uint64_t noSpace = 0;           // stores that the slow tier had no room for
+
+  uint64_t stallNs = 0;           // waited for pages
+  uint64_t tableNs = 0;           // translation and bookkeeping, the waiting excluded
+  uint64_t stepNs = 0;            // all of the steps, the above included
+  uint64_t steps = 0;
+};
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_RESIDENCY_COUNTERS_H

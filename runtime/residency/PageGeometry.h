@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How a model's layers are cut into pages.
+#ifndef QUIRE_RUNTIME_RESIDENCY_PAGEGEOMETRY_H
+#define QUIRE_RUNTIME_RESIDENCY_PAGEGEOMETRY_H
+
+#include "core/Status.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace quire::runtime {
+
+/// `layersPerPage` consecutive layers form a group; a page is one block of one
+/// group. All pages have one size, the largest group's, so that any slot takes
+/// any page: where layers differ, the smaller ones waste the difference.
+struct PageGeometry {
+  uint32_t groups = 0;
+  uint32_t layersPerPage = 1;
+  int64_t blockTokens = 0;
+  uint64_t pageBytes = 0;           // a multiple of 64
+  std::vector<uint64_t> layerStart; // [layers] bytes from the start of a page
+
+  int64_t layers() const { return static_cast<int64_t>(layerStart.size()); }
+  uint32_t groupOf(int64_t layer) const { return static_cast<uint32_t>(layer) / layersPerPage; }
+  int64_t blocksFor(int64_t tokens) const { return (tokens + blockTokens - 1) / blockTokens; }
+
+  /// Fails if there are no layers, or not 1 to their number in a page.
+  static Status make(const quire_model_info &info, int64_t layersPerPage, PageGeometry &out);
+};
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_RESIDENCY_PAGEGEOMETRY_H

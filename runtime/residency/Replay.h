@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs a recorded trace against another policy, size of the fast tier, or way to prefetch, on a simulated clock.
+#ifndef QUIRE_RUNTIME_RESIDENCY_REPLAY_H
+#define QUIRE_RUNTIME_RESIDENCY_REPLAY_H
+
+#include "residency/Counters.h"
+#include "residency/Optimal.h"
+#include "residency/Policy.h"
+#include "residency/Prefetch.h"
+#include "residency/Trace.h"
+
+namespace quire::runtime {
+
+struct ReplayOptions {
+  PolicyKind policy = PolicyKind::Lru;
+  uint32_t fastPages = 0; // at least 2
+  PrefetchKind prefetch = PrefetchKind::None;
+  uint32_t window = 3;             // pages asked for ahead, and transfers under way, at most
+  uint32_t topk = 2;               // seed_hotspot: pages for each group of layers
+  int64_t latencyNs = 100'000;     // of a load
+  double bandwidth = 2e9;          // bytes a second of the slow tier
+  int64_t computeNs = -1;          // for each demand; below 0: what the trace says
+};
+
+struct ReplayResult {
+  PagerCounters counters; // tableNs stays 0: nothing was measured
+  OptimalCounts optimum;
+  int64_t slowBusyNs = 0;     // the slow tier was transferring
+  double repeatedOrder = -1;  // share of demands that came in the order of the step before; below 0: not known
+
+  /// Loads by demand or prefetch.
+  uint64_t loads() const { return counters.misses + counters.prefetchIssued; }
+};
+
+/// What is simulated: one step after the other uses its pages in the trace's order,
+/// on one thread. A page that is not there is waited for. One transfer at a time
+/// uses the bandwidth, latencies overlap; demands go before prefetches that have
+/// not begun. The page in use cannot be evicted by a prefetch; other pins are not
+/// considered. Stores wait for nothing and nothing waits for them. Sequential
+/// prefetching predicts the order of a step by that of the step before; nothing
+/// looks into the future. A prefetch evicts only what is used later (UsedLater).
+/// Hybrid is all strategies that a trace can feed: digests are not among them.
+/// Fails with QUIRE_INVALID_ARGUMENT if the options are out of range, or need what
+/// the trace lacks.
+Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &out);
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_RESIDENCY_REPLAY_H

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Slots of the two tiers: who has them, who gives them up.
+#include "residency/PagerAllowed.h"
+
+#include <cassert>
+#include <cstring>
+
+namespace quire::runtime {
+
+bool Pager::Allowed::mayEvict(uint32_t number) const {
+  const Page &page = pager_.pages_[number];
+  if (page.state != State::Resident || page.pins != 0 || (page.dirty && !pager_.canStore(page)))
+    return false;
+  if (demand_ || pager_.blockStep_[pager_.blockOf(number)] != pager_.stepNumber_)
+    return true;
+  return pager_.distance(pager_.groupOf(number)) > pager_.distance(group_);
+}
+
+void Pager::become(Page &page, State state) {
+  shadowed_ -= page.state == State::Resident && page.slow != none;
+  page.state = state;
+  shadowed_ += page.state == State::Resident && page.slow != none;
+}
+
+bool Pager::takeFast(uint32_t &slot) {
+  taken_.clear();
+  if (!fastSlots_.allocate(1, taken_))
+    return false;
+  slot = static_cast<uint32_t>(taken_.front());
+  return true;
+}
+
+void Pager::freeFast(uint32_t slot) {
+  if (options_.poison || options_.zeroOnFree)
+    std::memset(slotAddress(slot), options_.poison ? 0xFF : 0, geometry_.pageBytes);
+  fastSlots_.release(slot);
+}
+
+/// When all are taken, a resident page gives up the copy that it has below.
+bool Pager::takeSlow(uint32_t &slot) {
+  taken_.clear();
+  if (!full_ && slow_->slots().allocate(1, taken_)) {
+    slot = static_cast<uint32_t>(taken_.front());
+    return true;
+  }
+  for (size_t looked = 0; shadowed_ > 0 && looked < pages_.size(); ++looked) {
+    Page &page = pages_[reclaimAt_];
+    reclaimAt_ = reclaimAt_ + 1 == pages_.size() ? 0 : reclaimAt_ + 1;
+    if (page.state != State::Resident || page.slow == none)
+      continue;
+    slot = page.slow;
+    --shadowed_;
+    page.slow = none;
+    if (!page.dirty)
+      ++counters_.seals; // it will have to be written back once more
+    page.dirty = true;
+    return true;
+  }
+  return false;
+}
+
+bool Pager::canStore(const Page &page) const {
+  return page.slow != none || shadowed_ > 0 || (!full_ && slow_->slots().freeCount() > 0);
+}
+
+void Pager::freeSlow(uint32_t slot) {
+  if (!options_.zeroOnFree) {
+    slow_->slots().release(slot);
+    return;
+  }
+  while (freeFlights_.empty()) { // never while a transfer ends, which leaves one free
+    flush(Mover::Urgency::WriteBack);
+    mover_->wait(INT64_MAX);
+    drain();
+  }
+  uint32_t index = begin(Transfer::Kind::Erase, none);
+  flights_[index].transfer.slot = slot;
+}
+
+bool Pager::arenaHolds(const void *bytes, size_t count) const {
+  return memmem(arena_.data(), arena_.size(), bytes, count) != nullptr;
+}
+
+/// A clean resident page keeps only its slow slot.
+void Pager::evict(uint32_t number) {
+  assert(pages_[number].state == State::Resident && !pages_[number].dirty && pages_[number].pins == 0);
+  note(TraceEvent::Kind::Evict, number);
+  policy_->removed(number, true);
+  leave(number);
+}
+
+void Pager::leave(uint32_t number) {
+  Page &page = pages_[number];
+  uint32_t slot = page.fast;
+  page.fast = none;
+  page.brought = false;
+  become(page, State::Slow);
+  freeFast(slot);
+}
+
+/// Puts `count` free fast slots into slots_; waits for pages that have to be
+/// written back.
+Status Pager::obtain(size_t count) {
+  Allowed allowed(*this, true, 0);
+  slots_.clear();
+  int64_t deadline = 0;
+  while (slots_.size() < count) {
+    uint32_t slot;
+    drain();
+    if (takeFast(slot)) {
+      slots_.push_back(slot);
+      continue;
+    }
+    uint32_t victim = leaving_ < count - slots_.size() ? policy_->victim(allowed) : none;
+    if (victim != none) {
+      bool gone = !pages_[victim].dirty;
+      if (gone)
+        evict(victim);
+      if (gone || startStore(victim, true)) {
+        ++(slots_.size() < loads_.size() ? counters_.evictedForDemand : counters_.evictedForWrite);
+        continue;
+      }
+    }
+    flush(Mover::Urgency::Demand);
+    if (deadline == 0)
+      deadline = clock_.now() + options_.deadlineNs;
+    if (mover_->pending() > 0 && mover_->wait(deadline))
+      continue;
+    for (uint32_t taken : slots_)
+      fastSlots_.release(taken);
+    slots_.clear();
+    return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier, but no more can give way: the slow tier "
+                                   "takes nothing, or not in time", count);
+  }
+  return success();
+}
+
+} // namespace quire::runtime

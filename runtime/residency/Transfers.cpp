@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pages on their way between the tiers: begun here, carried by the mover, and what their ends mean.
+#include "residency/Pager.h"
+
+#include <cassert>
+
+namespace quire::runtime {
+
+/// A transfer that may succeed when it is repeated is, so often.
+static constexpr uint8_t maxAttempts = 4;
+
+/// So many stores in a row that fail stand for a tier that takes no more.
+static constexpr uint32_t maxFailedStores = 16;
+
+uint32_t Pager::begin(Transfer::Kind kind, uint32_t number) {
+  assert(!freeFlights_.empty() && "one for each fast slot, and more for erasures");
+  uint32_t index = freeFlights_.back();
+  freeFlights_.pop_back();
+  Flight &flight = flights_[index];
+  flight.page = number;
+  flight.attempts = 1;
+  flight.transfer.kind = kind;
+  flight.transfer.cookie = index;
+  flight.transfer.page = nullptr;
+  flight.fast = none;
+  if (number != none) {
+    Page &page = pages_[number];
+    page.transfer = index;
+    flight.fast = page.fast;
+    flight.transfer.page = slotAddress(page.fast);
+    flight.transfer.slot = page.slow;
+    flight.transfer.tag = uint64_t(page.version) << 32 | number;
+  }
+  batch_.push_back(&flight.transfer);
+  return index;
+}
+
+void Pager::flush(Mover::Urgency urgency) {
+  if (!batch_.empty())
+    mover_->submit(*slow_, batch_.data(), batch_.size(), urgency);
+  batch_.clear();
+}
+
+/// False if the slow tier has no room.
+bool Pager::startStore(uint32_t number, bool leaving) {
+  Page &page = pages_[number];
+  assert(page.state == State::Resident && page.dirty);
+  if (page.slow == none) {
+    uint32_t slot;
+    if (!takeSlow(slot))
+      return false;
+    page.slow = slot;
+    ++shadowed_;
+  }
+  ++page.version;
+  page.leaving = leaving;
+  if (leaving) {
+    note(TraceEvent::Kind::Evict, number);
+    policy_->removed(number, true);
+    ++leaving_;
+  }
+  become(page, State::Storing);
+  begin(Transfer::Kind::Store, number);
+  return true;
+}
+
+void Pager::startLoad(uint32_t number, uint32_t slot) {
+  Page &page = pages_[number];
+  assert(page.state == State::Slow);
+  page.fast = slot;
+  become(page, State::Loading);
+  begin(Transfer::Kind::Load, number);
+}
+
+void Pager::drain() {
+  while (size_t count = mover_->take(finished_.data(), finished_.size()))
+    for (size_t i = 0; i < count; ++i)
+      finish(static_cast<uint32_t>(finished_[i]->cookie));
+}
+
+void Pager::end(uint32_t index) { freeFlights_.push_back(index); }
+
+void Pager::finish(uint32_t index) {
+  Flight &flight = flights_[index];
+  if (flight.page == none)
+    return finishOrphan(index);
+  if (flight.transfer.status.code() == QUIRE_IO_ERROR && flight.attempts < maxAttempts) {
+    ++flight.attempts;
+    ++counters_.retries;
+    Transfer *again = &flight.transfer;
+    mover_->submit(*slow_, &again, 1, Mover::Urgency::Demand);
+    return;
+  }
+  if (flight.transfer.kind == Transfer::Kind::Load)
+    finishLoad(index);
+  else
+    finishStore(index);
+}
+
+/// The content was discarded on the way, or the transfer was an erasure.
+void Pager::finishOrphan(uint32_t index) {
+  Flight &flight = flights_[index];
+  if (flight.fast != none)
+    freeFast(flight.fast);
+  uint32_t slot = flight.transfer.slot;
+  bool erase = flight.transfer.kind != Transfer::Kind::Erase;
+  end(index);
+  if (erase)
+    freeSlow(slot);
+  else
+    slow_->slots().release(slot);
+  flush(Mover::Urgency::WriteBack);
+}
+
+void Pager::finishLoad(uint32_t index) {
+  uint32_t number = flights_[index].page;
+  Page &page = pages_[number];
+  bool ok = flights_[index].transfer.status.ok();
+  end(index);
+  page.transfer = none;
+  prefetching_ -= page.brought;
+  if (!ok)
+    return lose(number);
+  become(page, State::Resident);
+  note(TraceEvent::Kind::Load, number);
+  policy_->inserted(number, !page.brought);
+}
+
+void Pager::finishStore(uint32_t index) {
+  uint32_t number = flights_[index].page;
+  Page &page = pages_[number];
+  quire_status code = flights_[index].transfer.status.code();
+  bool left = page.leaving;
+  end(index);
+  page.transfer = none;
+  page.leaving = false;
+  leaving_ -= left;
+  become(page, State::Resident);
+  if (code == QUIRE_OK) {
+    failedStores_ = 0;
+    page.dirty = false;
+    ++counters_.writeBacks;
+    counters_.bytesOut += geometry_.pageBytes;
+    note(TraceEvent::Kind::Store, number);
+    if (left)
+      leave(number);
+    return;
+  }
+  // The page stays, and its slot is given up: for good unless only space was missing.
+  if (code == QUIRE_NO_SPACE)
+    ++counters_.noSpace;
+  full_ = full_ || code == QUIRE_NO_SPACE || ++failedStores_ >= maxFailedStores;
+  --shadowed_;
+  page.slow = none;
+  ++quarantined_;
+  if (left)
+    policy_->inserted(number, true);
+}
+
+/// The page's fast slot is free again; its slow slot is never used again, since
+/// what failed once is likely to fail once more.
+void Pager::lose(uint32_t number) {
+  Page &page = pages_[number];
+  if (page.fast != none)
+    freeFast(page.fast);
+  page.fast = none;
+  page.slow = none;
+  page.brought = false;
+  ++quarantined_;
+  ++counters_.pagesLost;
+  become(page, State::Lost);
+}
+
+/// Leaves a transfer that does not come back in time to itself.
+void Pager::abandon(uint32_t number) {
+  Page &page = pages_[number];
+  Flight &flight = flights_[page.transfer];
+  flight.page = none;
+  prefetching_ -= page.brought;
+  page.transfer = none;
+  page.fast = none; // freed with the transfer, as the slow slot
+  page.slow = none;
+  page.brought = false;
+  ++counters_.pagesLost;
+  become(page, State::Lost);
+}
+
+/// Waits until the page is in no transfer; false: the deadline passed first.
+bool Pager::waitFor(uint32_t number, int64_t deadline) {
+  for (;;) {
+    drain();
+    if (pages_[number].transfer == none)
+      return true;
+    if (!mover_->wait(deadline))
+      return false;
+  }
+}
+
+void Pager::discard(uint32_t block) {
+  for (uint32_t group = 0; group < geometry_.groups; ++group) {
+    uint32_t number = pageOf(group, block);
+    Page &page = pages_[number];
+    if (page.state == State::Absent)
+      continue;
+    note(TraceEvent::Kind::Free, number);
+    policy_->removed(number, false);
+    leaving_ -= page.leaving;
+    prefetching_ -= page.state == State::Loading && page.brought;
+    bool under = page.transfer != none;
+    if (under && mover_->cancel(flights_[page.transfer].transfer)) {
+      end(page.transfer);
+      under = false;
+    }
+    if (under) {
+      flights_[page.transfer].page = none;
+      become(page, State::Absent);
+    } else {
+      become(page, State::Absent);
+      if (page.fast != none)
+        freeFast(page.fast);
+      if (page.slow != none)
+        freeSlow(page.slow);
+    }
+    uint32_t version = page.version;
+    page = Page();
+    page.version = version;
+  }
+  flush(Mover::Urgency::WriteBack);
+}
+
+void Pager::settle() {
+  flush(Mover::Urgency::Demand);
+  int64_t deadline = clock_.now() + options_.deadlineNs;
+  do
+    drain();
+  while (mover_->pending() > 0 && mover_->wait(deadline));
+  drain();
+}
+
+} // namespace quire::runtime

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Changes of the configuration file while a run goes on.
+#ifndef QUIRE_RUNTIME_SERVING_CONFIGWATCH_H
+#define QUIRE_RUNTIME_SERVING_CONFIGWATCH_H
+
+#include "serving/Run.h"
+
+#include <ctime>
+
+namespace quire::serving {
+
+class ConfigWatch {
+public:
+  ConfigWatch(const RunOptions &options, quire_pool *pool);
+
+  /// Between steps: takes what has changed and can change. Says on standard error
+  /// what was taken, what needs a new run, and what is wrong with the file; a wrong
+  /// file changes nothing.
+  void look();
+
+private:
+  std::string path_; // empty: nothing is watched
+  quire_pool *pool_;
+  config::Config current_;
+  struct timespec seen_ = {};
+  bool fixedTold_ = false;
+};
+
+} // namespace quire::serving
+
+#endif // QUIRE_RUNTIME_SERVING_CONFIGWATCH_H

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Settings of a slow tier between their three forms.
+#include "serving/SlowTierSettings.h"
+
+#include "core/Quantities.h"
+#include "tier/TierOptions.h"
+
+namespace quire::serving {
+
+using config::SlowKind;
+
+static constexpr struct {
+  config::ReplacePolicy configured;
+  quire_replacement wanted;
+} replacements[] = {{config::ReplacePolicy::Scan, QUIRE_REPLACE_SCAN},
+                    {config::ReplacePolicy::Lru, QUIRE_REPLACE_LRU},
+                    {config::ReplacePolicy::Importance, QUIRE_REPLACE_IMPORTANCE},
+                    {config::ReplacePolicy::Arc, QUIRE_REPLACE_ARC}};
+
+void SlowTierSettings::describe(quire_slow_tier_options &out) const {
+  out = {};
+  out.struct_size = sizeof(out);
+  out.where = where.c_str();
+  out.bytes = bytes;
+  out.replacement = replacement;
+  out.checksum = checksum ? 0 : -1;
+  out.prefetch_window = prefetchWindow == 0 ? -1 : prefetchWindow;
+  out.layers_per_page = layersPerPage;
+}
+
+void SlowTierSettings::take(const config::Config &config) {
+  const auto &slow = config.memory.slow;
+  switch (slow.kind) {
+  case SlowKind::None:
+    where = "none";
+    break;
+  case SlowKind::Memory:
+    where = "memory";
+    break;
+  case SlowKind::File:
+    where = "file:" + slow.path;
+    break;
+  case SlowKind::Throttled:
+    where = "throttled:" + runtime::printDuration(slow.latency) + "," + runtime::printBandwidth(slow.bandwidth);
+    break;
+  }
+  bytes = slow.bytes;
+  checksum = slow.checksum != config::Checksum::None;
+  layersPerPage = config.block.layersPerBlock;
+  prefetchWindow = config.prefetch.windowSize;
+  for (const auto &[configured, policy] : replacements)
+    if (configured == config.replace.policy)
+      replacement = policy;
+}
+
+void SlowTierSettings::give(config::Config &config) const {
+  auto &slow = config.memory.slow;
+  runtime::TierOptions tier;
+  if (!runtime::parseTier(where, tier).ok())
+    return; // was refused when it was read
+  using Kind = runtime::TierOptions::Kind;
+  slow.kind = tier.kind == Kind::None     ? SlowKind::None
+              : tier.kind == Kind::Memory ? SlowKind::Memory
+              : tier.kind == Kind::File   ? SlowKind::File
+                                          : SlowKind::Throttled;
+  slow.path = tier.path;
+  slow.latency = tier.throttle.latency;
+  slow.bandwidth = tier.throttle.bandwidth;
+  slow.bytes = bytes;
+  slow.checksum = checksum ? config::Checksum::Xxh3 : config::Checksum::None;
+  config.block.layersPerBlock = layersPerPage;
+  config.prefetch.windowSize = prefetchWindow;
+  for (const auto &[configured, policy] : replacements)
+    if (policy == replacement)
+      config.replace.policy = configured;
+}
+
+} // namespace quire::serving

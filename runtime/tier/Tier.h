@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What lies below the fast arena: stores of equally large slots, and the transfers between them and pages.
+#ifndef QUIRE_RUNTIME_TIER_TIER_H
+#define QUIRE_RUNTIME_TIER_TIER_H
+
+#include "core/Status.h"
+#include "pool/BlockAllocator.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quire::runtime {
+
+/// One page on its way. The owner fills everything but `status` and leaves the
+/// object alone until the mover has handed it back.
+struct Transfer {
+  enum class Kind : uint8_t { Load, Store, Erase };
+  Kind kind = Kind::Load;
+  uint32_t slot = 0;    // of the slow tier
+  char *page = nullptr; // page bytes in the fast arena; Erase: null
+  uint64_t tag = 0;     // names the content; a load of another content is an error
+  uint64_t cookie = 0;  // the owner's
+  Status status;        // QUIRE_OK, QUIRE_IO_ERROR (may succeed if repeated), QUIRE_NO_SPACE, QUIRE_PAGE_LOST
+  uint32_t ticket = 0;  // the mover's
+};
+
+/// Slots are handed out by the owner of the pool; transfers run on the mover's
+/// thread, so that nothing here needs a lock: the two touch different members.
+class Tier {
+public:
+  Tier(std::string name, uint32_t slots, uint64_t pageBytes) : name_(std::move(name)), pageBytes_(pageBytes), slots_(slots, {}) {}
+  virtual ~Tier() = default;
+  Tier(const Tier &) = delete;
+  Tier &operator=(const Tier &) = delete;
+
+  const std::string &name() const { return name_; }
+  uint64_t pageBytes() const { return pageBytes_; }
+
+  /// Owner's thread.
+  BlockAllocator &slots() { return slots_; }
+  const BlockAllocator &slots() const { return slots_; }
+
+  /// Mover's thread: runs all of them, in any order and together if the device
+  /// can, and sets the status of each; no two of them are of one slot, unless both
+  /// load. Throws nothing. A store that failed leaves the slot without content; a
+  /// load that failed leaves the page undefined. Repeating what the device may cure
+  /// is the tier's business, a bounded number of times; movers repeat nothing.
+  virtual void run(Transfer *const *transfers, size_t count) = 0;
+
+private:
+  std::string name_;
+  uint64_t pageBytes_;
+  BlockAllocator slots_;
+};
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_TIER_TIER_H

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Pools of two tiers: what steps compute must not depend on where pages lie, who gives way, when transfers end, or what fails.
+#include "TieredPool.h"
+
+#include <map>
+#include <random>
+
+using namespace quire;
+using namespace quire::test;
+using runtime::PolicyKind;
+using runtime::Transfer;
+
+namespace {
+
+/// Sequences of the toy model with the tokens that they hold: the reference has all memory it wants.
+class Serving {
+public:
+  Serving(const TieredSettings &settings, uint64_t seed) : tiered(makeTieredPool(settings)), random(seed) {}
+
+  size_t below(size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random); }
+  runtime::PagerCounters counters() const { return tiered.pager()->counters(); }
+
+  /// A step of up to `most` sequences, as many as the fast tier takes. Rows are compared with the reference.
+  quire_status step(size_t most, size_t tokensEach) {
+    std::vector<quire_sequence> chosen;
+    std::vector<int64_t> counts, flat, selected;
+    int64_t room = statsOf(tiered.pool.get()).step_blocks;
+    std::vector<std::vector<int64_t> *> known;
+    std::vector<quire_sequence> order;
+    for (auto &[sequence, tokens] : live)
+      order.push_back(sequence);
+    std::shuffle(order.begin(), order.end(), random);
+    for (quire_sequence sequence : order) {
+      std::vector<int64_t> &tokens = live[sequence];
+      int64_t count = 1 + static_cast<int64_t>(below(tokensEach));
+      count = std::min<int64_t>(count, toyInfo().max_positions - static_cast<int64_t>(tokens.size()));
+      int64_t blocks = (static_cast<int64_t>(tokens.size()) + count + toyInfo().block_tokens - 1) / toyInfo().block_tokens;
+      if (count < 1 || blocks > room || chosen.size() == most)
+        continue;
+      room -= blocks;
+      chosen.push_back(sequence);
+      counts.push_back(count);
+      for (int64_t i = 0; i < count; ++i)
+        flat.push_back(static_cast<int64_t>(below(static_cast<size_t>(toyInfo().token_limit))));
+      selected.push_back(static_cast<int64_t>(flat.size()) - 1);
+    }
+    if (chosen.empty())
+      return QUIRE_OK;
+    std::vector<float> logits(selected.size() * static_cast<size_t>(toyInfo().vocabulary));
+    quire_batch batch = {sizeof(batch), static_cast<int64_t>(chosen.size()), chosen.data(), counts.data(), flat.data(),
+                         selected.data(), static_cast<int64_t>(selected.size())};
+    quire_status status = quire_executor_step(executor.get(), &batch, logits.data());
+    if (status != QUIRE_OK)
+      return status;
+    size_t at = 0;
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      std::vector<int64_t> &tokens = live[chosen[i]];
+      tokens.insert(tokens.end(), flat.begin() + static_cast<std::ptrdiff_t>(at),
+                    flat.begin() + static_cast<std::ptrdiff_t>(at) + counts[i]);
+      at += static_cast<size_t>(counts[i]);
+      auto row = logits.begin() + static_cast<std::ptrdiff_t>(i) * toyInfo().vocabulary;
+      EXPECT_EQ(std::vector<float>(row, row + toyInfo().vocabulary), toyLogits(tokens)) << "sequence " << i;
+    }
+    return QUIRE_OK;
+  }
+
+  void create() {
+    quire_sequence sequence = 0;
+    ASSERT_EQ(quire_sequence_create(tiered.pool.get(), &sequence), QUIRE_OK);
+    live[sequence] = {};
+  }
+
+  quire_sequence any() {
+    auto found = live.begin();
+    std::advance(found, static_cast<std::ptrdiff_t>(below(live.size())));
+    return found->first;
+  }
+
+  void fork() {
+    quire_sequence from = any(), made = 0;
+    size_t length = below(live[from].size() + 1);
+    ASSERT_EQ(quire_sequence_fork(tiered.pool.get(), from, static_cast<int64_t>(length), &made), QUIRE_OK);
+    live[made].assign(live[from].begin(), live[from].begin() + static_cast<std::ptrdiff_t>(length));
+  }
+
+  void truncate() {
+    quire_sequence sequence = any();
+    size_t length = below(live[sequence].size() + 1);
+    ASSERT_EQ(quire_sequence_truncate(tiered.pool.get(), sequence, static_cast<int64_t>(length)), QUIRE_OK);
+    live[sequence].resize(length);
+  }
+
+  void release() {
+    quire_sequence sequence = any();
+    ASSERT_EQ(quire_sequence_release(tiered.pool.get(), sequence), QUIRE_OK);
+    live.erase(sequence);
+  }
+
+  /// What a scheduler does after QUIRE_PAGE_LOST: sequences go back to what is intact.
+  int64_t giveUpLost() {
+    int64_t given = 0;
+    for (auto &[sequence, tokens] : live) {
+      int64_t intact = 0;
+      EXPECT_EQ(quire_sequence_intact(tiered.pool.get(), sequence, &intact), QUIRE_OK);
+      given += static_cast<int64_t>(tokens.size()) - intact;
+      if (intact == static_cast<int64_t>(tokens.size()))
+        continue;
+      EXPECT_EQ(quire_sequence_truncate(tiered.pool.get(), sequence, intact), QUIRE_OK);
+      tokens.resize(static_cast<size_t>(intact));
+    }
+    return given;
+  }
+
+  /// Operations in proportion to what serving does. Failures of the tier are recovered from.
+  void operate(int64_t count) {
+    for (int64_t i = 0; i < count && !::testing::Test::HasFailure(); ++i) {
+      size_t what = below(100);
+      if (live.empty() || (what < 8 && live.size() < 7))
+        create();
+      else if (what < 14 && live.size() < 7)
+        fork();
+      else if (what < 20)
+        truncate();
+      else if (what < 26)
+        release();
+      else
+        account(step(1 + below(4), what < 50 ? 1 : 12));
+      ASSERT_EQ(quire_pool_validate(tiered.pool.get()), QUIRE_OK) << quire_last_error();
+    }
+  }
+
+  void account(quire_status status) {
+    ++seen[status];
+    if (status == QUIRE_PAGE_LOST)
+      giveUpLost();
+    else if (status == QUIRE_OUT_OF_BLOCKS || status == QUIRE_NO_SPACE)
+      release();
+    else
+      EXPECT_EQ(status, QUIRE_OK) << quire_last_error();
+  }
+
+  void end() {
+    while (!live.empty())
+      release();
+    ASSERT_EQ(quire_pool_settle(tiered.pool.get()), QUIRE_OK);
+    ASSERT_EQ(quire_pool_validate(tiered.pool.get()), QUIRE_OK) << quire_last_error();
+    EXPECT_EQ(tiered.pager()->fastPagesFree(), tiered.pager()->fastPages()) << "fast slots were lost";
+  }
+
+  TieredPool tiered;
+  serving::ModelPointer model = makeModel();
+  serving::ExecutorPointer executor = makeExecutor(model.get(), tiered.pool.get(), 1, 256, 8);
+  std::map<quire_sequence, std::vector<int64_t>> live;
+  std::map<quire_status, int64_t> seen;
+  std::mt19937_64 random;
+};
+
+} // namespace
+
+TEST(Pager, RandomServingMatchesUnlimitedMemory) {
+  PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    TieredSettings settings;
+    settings.policy = kinds[seed % 4];
+    settings.seed = seed;
+    settings.fastPages = 6 + static_cast<int64_t>(seed / 3);
+    settings.slowPages = seed % 3 ? 80 : 30;
+    settings.window = static_cast<int64_t>(seed % 5);
+    settings.layersPerPage = 1 + static_cast<int64_t>(seed % 3);
+    Serving serving(settings, seed + 1);
+    serving.operate(120);
+    runtime::PagerCounters counters = serving.counters();
+    EXPECT_GT(counters.misses, 0u) << "everything fitted";
+    EXPECT_GT(counters.writeBacks, 0u);
+    serving.end();
+    if (HasFailure())
+      FAIL() << "seed " << seed;
+  }
+}
+
+TEST(Pager, ThreadMovesPages) {
+  TieredSettings settings;
+  settings.thread = true;
+  Serving serving(settings, 5);
+  serving.operate(300);
+  EXPECT_GT(serving.counters().misses, 0u);
+  serving.end();
+}
+
+TEST(Pager, PrefetchHidesMissesAndCountsThem) {
+  TieredSettings settings;
+  settings.fastPages = 12;
+  settings.window = 8;
+  Serving serving(settings, 3);
+  serving.create();
+  serving.create();
+  for (int i = 0; i < 60; ++i)
+    ASSERT_EQ(serving.step(2, 1), QUIRE_OK) << quire_last_error();
+  runtime::PagerCounters with = serving.counters();
+  EXPECT_GT(with.prefetchIssued, 0u);
+  EXPECT_GT(with.prefetchUseful, 0u);
+  EXPECT_LE(with.prefetchUseful, with.prefetchIssued);
+  EXPECT_LE(with.prefetchTimely, with.prefetchUseful);
+  EXPECT_EQ(with.bytesInPrefetch, with.prefetchIssued * serving.tiered.pager()->geometry().pageBytes);
+  settings.window = 0;
+  Serving without(settings, 3);
+  without.create();
+  without.create();
+  for (int i = 0; i < 60; ++i)
+    ASSERT_EQ(without.step(2, 1), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(without.counters().prefetchIssued, 0u);
+  EXPECT_LT(with.misses, without.counters().misses);
+}
+
+TEST(Pager, EverythingFastMovesNothing) {
+  TieredSettings settings;
+  settings.fastPages = 60;
+  Serving serving(settings, 4);
+  serving.create();
+  for (int i = 0; i < 20; ++i)
+    ASSERT_EQ(serving.step(1, 3), QUIRE_OK);
+  EXPECT_EQ(serving.counters().misses, 0u);
+  EXPECT_EQ(serving.tiered.tier->loads, 0);
+  EXPECT_EQ(serving.counters().hits, serving.counters().demands);
+}
+
+TEST(Pager, FailuresNeverGiveWrongNumbers) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    TieredSettings settings;
+    settings.seed = seed;
+    settings.slowPages = 90;
+    Serving serving(settings, seed + 100);
+    std::mt19937_64 dice(seed);
+    quire_status kind = seed % 3 == 0 ? QUIRE_IO_ERROR : seed % 3 == 1 ? QUIRE_PAGE_LOST : QUIRE_NO_SPACE;
+    Transfer::Kind victim = kind == QUIRE_NO_SPACE ? Transfer::Kind::Store : Transfer::Kind::Load;
+    serving.tiered.tier->fault = [&](const Transfer &transfer) {
+      return transfer.kind == victim && dice() % (kind == QUIRE_IO_ERROR ? 3 : 40) == 0 ? kind : QUIRE_OK;
+    };
+    serving.operate(120);
+    if (kind == QUIRE_IO_ERROR)
+      EXPECT_GT(serving.counters().retries, 0u);
+    if (kind == QUIRE_PAGE_LOST)
+      EXPECT_GT(serving.counters().pagesLost, 0u);
+    if (kind == QUIRE_NO_SPACE)
+      EXPECT_GT(serving.counters().noSpace, 0u);
+    serving.end();
+    if (HasFailure())
+      FAIL() << "seed " << seed;
+  }
+}
+
+TEST(Pager, LosesOnlyThePageThatIsLost) {
+  TieredSettings settings;
+  settings.fastPages = 6;
+  Serving serving(settings, 9);
+  serving.create();
+  serving.create();
+  ASSERT_EQ(serving.step(1, 1), QUIRE_OK);
+  for (int i = 0; i < 40 && serving.counters().misses < 6; ++i)
+    ASSERT_EQ(serving.step(2, 12), QUIRE_OK) << quire_last_error();
+  int64_t failures = 0;
+  serving.tiered.tier->fault = [&](const Transfer &transfer) {
+    return transfer.kind == Transfer::Kind::Load && failures++ == 0 ? QUIRE_PAGE_LOST : QUIRE_OK;
+  };
+  quire_status status = QUIRE_OK;
+  for (int i = 0; i < 10 && status == QUIRE_OK; ++i)
+    status = serving.step(2, 1);
+  ASSERT_EQ(status, QUIRE_PAGE_LOST);
+  EXPECT_EQ(serving.counters().pagesLost, 1u);
+  size_t whole = 0;
+  for (auto &[sequence, tokens] : serving.live) {
+    int64_t intact = 0;
+    ASSERT_EQ(quire_sequence_intact(serving.tiered.pool.get(), sequence, &intact), QUIRE_OK);
+    whole += intact == static_cast<int64_t>(tokens.size());
+    EXPECT_TRUE(intact == static_cast<int64_t>(tokens.size()) || intact % toyInfo().block_tokens == 0);
+  }
+  EXPECT_EQ(whole, serving.live.size() - 1);
+  EXPECT_GT(serving.giveUpLost(), 0);
+  for (int i = 0; i < 10; ++i)
+    ASSERT_EQ(serving.step(2, 1), QUIRE_OK) << quire_last_error();
+}
+
+TEST(Pager, PinnedPagesStay) {
+  TieredPool tiered = makeTieredPool({});
+  quire_pool *pool = tiered.pool.get();
+  quire_sequence sequence = 0;
+  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, sequence, 8 * toyInfo().block_tokens), QUIRE_OK);
+  const int32_t *blocks;
+  int64_t count;
+  ASSERT_EQ(quire_sequence_table(pool, sequence, &blocks, &count), QUIRE_OK);
+  void *first = nullptr, *again = nullptr, *other = nullptr;
+  EXPECT_EQ(quire_pool_pin(pool, 0, blocks[0], 0, &first), QUIRE_INVALID_ARGUMENT) << "it has no content";
+  ASSERT_EQ(quire_pool_pin(pool, 0, blocks[0], 1, &first), QUIRE_OK) << quire_last_error();
+  std::memset(first, 42, 64);
+  for (int64_t i = 1; i < count; ++i)
+    for (int64_t layer = 0; layer < toyInfo().layer_count; ++layer) {
+      ASSERT_EQ(quire_pool_pin(pool, layer, blocks[i], 1, &other), QUIRE_OK) << quire_last_error();
+      EXPECT_NE(other, first);
+      std::memset(other, static_cast<int>(i), 64);
+      ASSERT_EQ(quire_pool_unpin(pool, layer, blocks[i]), QUIRE_OK);
+    }
+  ASSERT_EQ(quire_pool_pin(pool, 0, blocks[0], 0, &again), QUIRE_OK);
+  EXPECT_EQ(first, again);
+  EXPECT_EQ(static_cast<char *>(again)[63], 42);
+  for (int64_t i = 1; i < count; ++i) {
+    ASSERT_EQ(quire_pool_pin(pool, 1, blocks[i], 0, &other), QUIRE_OK) << quire_last_error();
+    EXPECT_EQ(static_cast<char *>(other)[5], static_cast<char>(i)) << "content after moving";
+    ASSERT_EQ(quire_pool_unpin(pool, 1, blocks[i]), QUIRE_OK);
+  }
+  EXPECT_GT(tiered.tier->loads, 0);
+  EXPECT_EQ(quire_pool_unpin(pool, 2, blocks[0]), QUIRE_INVALID_ARGUMENT);
+  EXPECT_EQ(quire_pool_block_address(pool, 0, blocks[0], &other), QUIRE_INVALID_ARGUMENT);
+  ASSERT_EQ(quire_pool_unpin(pool, 0, blocks[0]), QUIRE_OK);
+  ASSERT_EQ(quire_pool_unpin(pool, 0, blocks[0]), QUIRE_OK);
+  EXPECT_EQ(quire_pool_unpin(pool, 0, blocks[0]), QUIRE_INVALID_ARGUMENT);
+}
+
+TEST(Pager, FreedContentIsOverwrittenInBothTiers) {
+  TieredSettings settings;
+  settings.zeroOnFree = true;
+  settings.poison = false;
+  TieredPool tiered = makeTieredPool(settings);
+  quire_pool *pool = tiered.pool.get();
+  quire_sequence sequence = 0;
+  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, sequence, 8 * toyInfo().block_tokens), QUIRE_OK);
+  const int32_t *blocks;
+  int64_t count;
+  ASSERT_EQ(quire_sequence_table(pool, sequence, &blocks, &count), QUIRE_OK);
+  std::vector<char> canary(64, 'c');
+  void *page = nullptr;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t layer = 0; layer < toyInfo().layer_count; ++layer) {
+      ASSERT_EQ(quire_pool_pin(pool, layer, blocks[i], 1, &page), QUIRE_OK);
+      std::memcpy(page, canary.data(), canary.size());
+      ASSERT_EQ(quire_pool_unpin(pool, layer, blocks[i]), QUIRE_OK);
+    }
+  ASSERT_EQ(quire_pool_settle(pool), QUIRE_OK);
+  EXPECT_TRUE(tiered.tier->holds(canary)) << "the test has to see it before";
+  EXPECT_TRUE(tiered.pager()->arenaHolds(canary.data(), canary.size()));
+  ASSERT_EQ(quire_sequence_release(pool, sequence), QUIRE_OK);
+  ASSERT_EQ(quire_pool_settle(pool), QUIRE_OK);
+  EXPECT_FALSE(tiered.tier->holds(canary));
+  EXPECT_FALSE(tiered.pager()->arenaHolds(canary.data(), canary.size()));
+  EXPECT_GT(tiered.tier->erasures, 0);
+}
+
+TEST(Pager, RefusesWhatCannotWork) {
+  TieredPool tiered = makeTieredPool({});
+  quire_pool *pool = tiered.pool.get();
+  serving::ModelPointer model = makeModel();
+  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1, 256, 8);
+  EXPECT_EQ(statsOf(pool).step_blocks, 8);
+  quire_sequence sequence = 0;
+  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+  std::vector<int64_t> tokens(static_cast<size_t>(9 * toyInfo().block_tokens), 1);
+  int64_t rows = static_cast<int64_t>(tokens.size());
+  quire_batch batch = {sizeof(batch), 1, &sequence, &rows, tokens.data(), nullptr, 0};
+  EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OUT_OF_BLOCKS);
+  EXPECT_STREQ(quire_last_error(), "a step with 9 blocks, but the fast tier holds 8 pages of a layer");
+  runtime::Pool::Options options;
+  options.bytes = 64;
+  options.slowTier = [](uint64_t pageBytes, std::unique_ptr<runtime::Tier> &tier, std::unique_ptr<runtime::Mover> &) {
+    tier = std::make_unique<MemoryTier>(100, pageBytes);
+    return runtime::success();
+  };
+  std::unique_ptr<runtime::Pool> none;
+  EXPECT_EQ(runtime::Pool::create(toyInfo(), options, none).code(), QUIRE_OUT_OF_BLOCKS);
+  options.exportable = true;
+  EXPECT_EQ(runtime::Pool::create(toyInfo(), options, none).text(), "not implemented: export of a pool with a slow tier");
+  options.exportable = false;
+  options.layersPerPage = 4;
+  EXPECT_EQ(runtime::Pool::create(toyInfo(), options, none).code(), QUIRE_INVALID_ARGUMENT);
+}
