@@ -294,7 +294,12 @@ void Executor::record(quire_trace_kind kind, int64_t layer) {
 }
 
 void Executor::onParallel(void *context, int64_t count, int64_t grain, quire_task_fn fn, void *env) {
-  static_cast<Executor *>(context)->threads_.parallel(count, grain, fn, env);
+  Executor &self = *static_cast<Executor *>(context);
+  const Pager *pager = self.pool_->pager();
+  if (pager && pager->failed())
+    fn(env, 0, count);
+  else
+    self.threads_.parallel(count, grain, fn, env);
 }
 
 void Executor::onAcquire(void *context, int64_t layer, quire_kv_view *out) {

@@ -31,6 +31,8 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
     list->reserve(fastPages);
 }
 
+Pager::~Pager() { mover_.reset(); }
+
 Status Pager::create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                      std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out) {
   uint64_t fast = std::min<uint64_t>(options.fastBytes / geometry.pageBytes, INT32_MAX / 2);

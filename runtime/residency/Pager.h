@@ -47,6 +47,7 @@ public:
   /// are kept free to exchange others. QUIRE_OUT_OF_BLOCKS: not one fits.
   static Status create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                        std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out);
+  ~Pager();
 
   const PageGeometry &geometry() const { return geometry_; }
   uint32_t blocks() const { return blocks_; }
@@ -86,6 +87,8 @@ public:
   /// A layer past the last one stands for the first ones of the next step.
   /// False: nothing had to move.
   bool prefetch(int64_t layer, int64_t first, int64_t count);
+  /// Some page was replaced: several rows may write to the same place.
+  bool failed() const { return !failure_.ok(); }
   /// QUIRE_PAGE_LOST, QUIRE_NO_SPACE: what the step computed is worthless.
   Status endStep();
 
@@ -190,7 +193,7 @@ private:
   uint32_t blocks_;
   Clock &clock_;
   std::unique_ptr<Tier> slow_;
-  std::unique_ptr<Mover> mover_; // ends before the tier and the arena
+  std::unique_ptr<Mover> mover_; // ends first: it works on the tier, the arena and the flights
   std::unique_ptr<Policy> policy_;
   MappedMemory arena_; // fastPages slots, and one of zeroes
   BlockAllocator fastSlots_;
