@@ -75,6 +75,29 @@ static void readAll(ArrayRef<char> bytes, std::vector<int64_t> &out) {
         support::endian::read<T, endianness::little>(bytes.data() + i)));
 }
 
+/// Weights have millions of elements: an APFloat for each takes half a minute.
+static bool readReals(FloatType type, ArrayRef<char> bytes,
+                      std::vector<double> &out) {
+  out.resize(bytes.size() / std::max(type.getWidth() / 8, 1u));
+  using namespace support::endian;
+  if (type.isF32() || type.isF64()) {
+    for (auto [i, real] : llvm::enumerate(out))
+      real = type.isF32()
+                 ? llvm::bit_cast<float>(read32le(bytes.data() + 4 * i))
+                 : llvm::bit_cast<double>(read64le(bytes.data() + 8 * i));
+    return true;
+  }
+  if (type.getWidth() != 16)
+    return false;
+  std::vector<double> ofBits; // of every number there is
+  for (uint64_t bits = 0; bits <= UINT16_MAX; ++bits)
+    ofBits.push_back(
+        toDouble(APFloat(type.getFloatSemantics(), APInt(16, bits))));
+  for (auto [i, real] : llvm::enumerate(out))
+    real = ofBits[read16le(bytes.data() + 2 * i)];
+  return true;
+}
+
 std::optional<ConstantTable> tableOf(RankedTensorType type,
                                      ArrayRef<char> bytes) {
   std::optional<ConstantTable> t = emptyTable(type);
@@ -108,20 +131,8 @@ std::optional<ConstantTable> tableOf(RankedTensorType type,
     }
   }
   auto f = dyn_cast<FloatType>(e);
-  if (!f || width < 16)
+  if (!f || !readReals(f, bytes, t->reals))
     return std::nullopt;
-  std::vector<int64_t> raw;
-  if (width == 16)
-    readAll<uint16_t>(bytes, raw);
-  else if (width == 32)
-    readAll<uint32_t>(bytes, raw);
-  else if (width == 64)
-    readAll<int64_t>(bytes, raw);
-  else
-    return std::nullopt;
-  for (int64_t bits : raw)
-    t->reals.push_back(toDouble(
-        APFloat(f.getFloatSemantics(), APInt(width, uint64_t(bits)))));
   return t;
 }
 
