@@ -82,6 +82,8 @@ public:
   /// 0 events: ends the record.
   Status startTrace(int64_t events);
   const Trace *trace() const { return trace_.get(); }
+  /// Whether the replacement of pages or a trace has use for what blocks are attended to.
+  bool wantsAttention() const { return pager_ && (trace_ || pager_->policyKind() == PolicyKind::Importance); }
 
   /// Whether there is such a block.
   Status checkPlace(int64_t layer, int32_t index) const;
@@ -164,6 +166,7 @@ private:
   void eraseBlock(uint32_t block);
   Status serverOnly() const;
   Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
+  bool allHaveBefore(uint32_t block, size_t index, uint32_t parent) const;
   bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);
   void countQuery(Sequence &sequence);
   void fill(uint32_t block, unsigned char byte);

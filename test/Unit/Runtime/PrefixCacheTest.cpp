@@ -233,6 +233,31 @@ TEST(PrefixCache, EqualBlocksOfTwoSequencesBecomeOne) {
   EXPECT_EQ(statsOf(pool.get()).copied_bytes, 0);
 }
 
+TEST(PrefixCache, AForkWithOtherBlocksBeforeKeepsABlockFromBeingCached) {
+  SharingPool pool;
+  quire_tenant tenant = pool.tenant("a");
+  std::vector<int64_t> text = tokensFrom(0, 2 * blockTokens);
+  std::vector<int64_t> first(text.begin(), text.begin() + blockTokens);
+  quire_sequence publisher = pool.sequence(tenant), original = pool.sequence(tenant), fork;
+  ASSERT_TRUE(pool.store(publisher, 1, first));
+  pool.publish(publisher, first);
+  ASSERT_TRUE(pool.store(original, 1, text));
+  ASSERT_EQ(quire_sequence_fork(pool.get(), original, 2 * blockTokens, &fork), QUIRE_OK);
+  pool.publish(original, text);
+  EXPECT_EQ(pool.table(original)[0], pool.table(publisher)[0]);
+  EXPECT_NE(pool.table(fork)[0], pool.table(publisher)[0]);
+  EXPECT_EQ(pool.table(fork)[1], pool.table(original)[1]);
+  EXPECT_EQ(pool.stats(tenant).blocks_cached, 1) << "the second block would stay in use when the one before it is not";
+  pool.release(original);
+  pool.release(publisher);
+  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+  // The fork takes the cached block when it publishes, and its second block then has its place.
+  pool.publish(fork, text);
+  EXPECT_EQ(pool.stats(tenant).blocks_cached, 2);
+  pool.expectHolds(fork, 1, text);
+  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+}
+
 TEST(PrefixCache, PublishingAgainAddsWhatIsNew) {
   SharingPool pool;
   quire_tenant tenant = pool.tenant("a");
