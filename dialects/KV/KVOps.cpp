@@ -80,6 +80,10 @@ OpOperand &PrefetchOp::getReadState() { return getStateMutable(); }
 
 bool PrefetchOp::needsRows() { return false; }
 
+OpOperand &ObserveOp::getReadState() { return getStateMutable(); }
+
+bool ObserveOp::needsRows() { return true; }
+
 LogicalResult PrefetchOp::verify() {
   if (int64_t(getFirst()) < 0)
     return emitOpError() << "expected a first block that is not negative, but got " << int64_t(getFirst());

@@ -108,6 +108,20 @@ def KV_PrefetchOp : KV_Op<"prefetch", [DeclareOpInterfaceMethods<KVReadOpInterfa
   let hasVerifier = 1;
 }
 
+def KV_ObserveOp : KV_Op<"observe", [DeclareOpInterfaceMethods<KVReadOpInterface>]> {
+  let summary = "lets the runtime see which blocks of a state the step attended to";
+  let description = [{
+    The attend before it, of the same state, leaves for the last new row of every sequence and for every query head how much of its softmax each block
+    had. It never changes a result, and costs next to nothing where the runtime does not ask.
+
+    ```mlir
+    kv.observe %s1, %batch : !kv.state<heads = 2, key = 64, value = 64, element = f32, layout = #kv.paged<block = 16>>
+    ```
+  }];
+  let arguments = (ins Arg<KV_StateType, "", [MemRead<KV_Resource>, MemWrite<KV_Resource>]>:$state, KV_BatchType:$batch);
+  let assemblyFormat = "$state `,` $batch attr-dict `:` type($state)";
+}
+
 def KV_EntryOp : KV_Op<"entry", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "what a model's step function may be given";
   let description = [{

@@ -69,6 +69,9 @@ def KVRT_AttendOp : KVRT_DestinationOp<"attend", [AttrSizedOperandSegments]> {
     holds the Hq / Hkv query heads of one row, KV head and part, with accumulator, maximum and sum of each. Its contents before and
     after do not matter.
 
+    With `observe`, the last row of each sequence leaves what `kvrt.observed` describes, where the runtime asks for it. It may then be the only
+    attend of the state.
+
     ```mlir
     %r = kvrt.attend ins(%q, %s, %batch : tensor<?x8x64xf32>, !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>)
            outs(%o : tensor<?x8x64xf32>) {scale = 0.125 : f32, window = 512} -> tensor<?x8x64xf32>
@@ -79,7 +82,7 @@ def KVRT_AttendOp : KVRT_DestinationOp<"attend", [AttrSizedOperandSegments]> {
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$window,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$chunk,
                        DefaultValuedAttr<BoolAttr, "true">:$causal,
-                       OptionalAttr<DenseF32ArrayAttr>:$alibi_slopes);
+                       OptionalAttr<DenseF32ArrayAttr>:$alibi_slopes, UnitAttr:$observe);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     `ins` `(` $query `,` $state `,` $batch (`,` `sinks` $sinks^)? `:` type($query) `,` type($state) (`,` type($sinks)^)? `)`

@@ -3,6 +3,7 @@
 #include "dialects/KVRT/KVRT.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace quire::kvrt;
@@ -17,18 +18,33 @@ LogicalResult StateType::verify(function_ref<InFlightDiagnostic()> emitError, in
     return emitError() << "expected lanes to be a power of two, but got " << lanes;
   if (block % lanes != 0)
     return emitError() << "expected lanes to divide block, but got " << lanes << " lanes and block " << block;
-  if (!element.isF32() && !element.isF16() && !element.isBF16())
-    return emitError() << "expected element f32, f16 or bf16, but got " << element;
+  if (!element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(8))
+    return emitError() << "expected element f32, f16, bf16 or i8, but got " << element;
   return success();
 }
 
-int64_t StateType::getValueOffset() const {
-  return alignTo64(getHeads() * getBlock() * getKey() * elementBytes(getElement()));
+static MemRefType scalesType(StateType state, int64_t features) {
+  int64_t groups = llvm::divideCeil(features, StateType::groupFeatures);
+  return MemRefType::get({state.getHeads(), groups, 2, state.getBlock()}, Float32Type::get(state.getContext()));
 }
 
-int64_t StateType::getBlockBytes() const {
-  return alignTo64(getValueOffset() + getHeads() * getBlock() * getValue() * elementBytes(getElement()));
+// K or V of one block without scales, and with them.
+static int64_t elementsBytes(StateType state, int64_t features) {
+  return alignTo64(state.getHeads() * state.getBlock() * features * elementBytes(state.getElement()));
 }
+static int64_t partBytes(StateType state, int64_t features) {
+  int64_t bytes = elementsBytes(state, features);
+  if (state.isQuantized())
+    bytes += alignTo64(scalesType(state, features).getNumElements() * sizeof(float));
+  return bytes;
+}
+
+int64_t StateType::getValueOffset() const { return partBytes(*this, getKey()); }
+int64_t StateType::getBlockBytes() const { return getValueOffset() + partBytes(*this, getValue()); }
+int64_t StateType::getKeyScalesOffset() const { return elementsBytes(*this, getKey()); }
+int64_t StateType::getValueScalesOffset() const { return getValueOffset() + elementsBytes(*this, getValue()); }
+MemRefType StateType::getKeyScalesType() const { return scalesType(*this, getKey()); }
+MemRefType StateType::getValueScalesType() const { return scalesType(*this, getValue()); }
 
 MemRefType StateType::getKeyPageType() const {
   return MemRefType::get({getHeads(), getBlock() / getLanes(), getKey(), getLanes()}, getElement());

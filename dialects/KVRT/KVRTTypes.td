@@ -20,6 +20,9 @@ def KVRT_StateType : KVRT_Type<"State", "state"> {
     Where the blocks of one layer lie, and what a block looks like: K as `[heads][block / lanes][key][lanes]`, then, on a 64-byte
     boundary, V as `[heads][block][value]`, padded to 64 bytes.
 
+    Elements i8 are unsigned codes c of numbers `zero + scale * c`. Each 128 features of a row, the last ones fewer, are a group with f32 numbers of its own; they
+    follow K and V, each on a 64-byte boundary: `[heads][groups][scale, zero][block]`.
+
     ```mlir
     !kvrt.state<heads = 8, key = 128, value = 128, element = f16, block = 32, lanes = 8>
     ```
@@ -35,6 +38,15 @@ def KVRT_StateType : KVRT_Type<"State", "state"> {
     /// The K part and the V part of one block.
     ::mlir::MemRefType getKeyPageType() const;
     ::mlir::MemRefType getValuePageType() const;
+    /// Features that share a scale and a zero.
+    static constexpr int64_t groupFeatures = 128;
+    /// Elements are codes with scales and zeros.
+    bool isQuantized() const { return getElement().isInteger(8); }
+    /// Bytes from the start of a block to the scales and zeros, and what they look like. Only where elements are codes.
+    int64_t getKeyScalesOffset() const;
+    int64_t getValueScalesOffset() const;
+    ::mlir::MemRefType getKeyScalesType() const;
+    ::mlir::MemRefType getValueScalesType() const;
   }];
 }
 

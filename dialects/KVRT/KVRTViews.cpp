@@ -83,6 +83,26 @@ LogicalResult ValuePageOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   return success();
 }
 
+static LogicalResult inferScales(std::optional<Location> location, ValueRange operands, bool keys, SmallVectorImpl<Type> &types) {
+  auto state = cast<StateType>(operands.front().getType());
+  if (!state.isQuantized())
+    return emitOptionalError(location, "expected a state of elements i8, but got ", state);
+  types.push_back(keys ? state.getKeyScalesType() : state.getValueScalesType());
+  return success();
+}
+
+LogicalResult KeyScalesOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, ValueRange operands,
+                                            DictionaryAttr, OpaqueProperties, RegionRange,
+                                            SmallVectorImpl<Type> &types) {
+  return inferScales(location, operands, /*keys=*/true, types);
+}
+
+LogicalResult ValueScalesOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, ValueRange operands,
+                                              DictionaryAttr, OpaqueProperties, RegionRange,
+                                              SmallVectorImpl<Type> &types) {
+  return inferScales(location, operands, /*keys=*/false, types);
+}
+
 static bool isFloat(Type type) { return type.isF32() || type.isF16() || type.isBF16(); }
 
 LogicalResult PackedOp::verify() {
@@ -126,6 +146,9 @@ LogicalResult ModelOp::verify() {
       return emitOpError("expected layer ")
              << index << " to have block " << getBlockTokens() << ", but got " << state.getBlock();
   }
+  for (ArrayRef<int64_t> numbers : {getQueryHeads(), getWindows()})
+    if (!numbers.empty() && (numbers.size() != getLayers().size() || llvm::any_of(numbers, [](int64_t n) { return n < 0; })))
+      return emitOpError("expected query_heads and windows of ") << getLayers().size() << " numbers that are not negative";
   return success();
 }
 

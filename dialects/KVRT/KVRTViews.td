@@ -161,6 +161,56 @@ def KVRT_ValuePageOp : KVRT_Op<"value_page", [Pure, DeclareOpInterfaceMethods<In
   let assemblyFormat = "$state `[` $block `]` attr-dict `:` type($state)";
 }
 
+class KVRT_ScalesOp<string mnemonic> : KVRT_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let arguments = (ins KVRT_StateType:$state, Index:$block);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "$state `[` $block `]` attr-dict `:` type($state)";
+}
+
+def KVRT_KeyScalesOp : KVRT_ScalesOp<"key_scales"> {
+  let summary = "scales and zeros of the K codes of one block: [heads][groups][scale, zero][block]";
+  let description = [{
+    ```mlir
+    %k = kvrt.key_scales %s[%block] : !kvrt.state<heads = 2, key = 64, value = 64, element = i8, block = 16, lanes = 8>
+    ```
+  }];
+}
+
+def KVRT_ValueScalesOp : KVRT_ScalesOp<"value_scales"> {
+  let summary = "scales and zeros of the V codes of one block: [heads][groups][scale, zero][block]";
+  let description = [{
+    ```mlir
+    %v = kvrt.value_scales %s[%block] : !kvrt.state<heads = 2, key = 64, value = 64, element = i8, block = 16, lanes = 8>
+    ```
+  }];
+}
+
+def KVRT_IsObservedOp : KVRT_Op<"is_observed", [Pure]> {
+  let summary = "whether the runtime wants to know what of a layer is attended to";
+  let description = [{
+    ```mlir
+    %wanted = kvrt.is_observed %s : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+    ```
+  }];
+  let arguments = (ins KVRT_StateType:$state);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
+def KVRT_ObservedOp : KVRT_Op<"observed", [Pure]> {
+  let summary = "where the attention of a layer to its blocks goes: [sequences][query heads][table_stride][weight, maximum]";
+  let description = [{
+    Of a block: the sum of exp(score - maximum) over its visible keys, and a maximum that no score of it is above. Exists where `kvrt.is_observed` holds.
+
+    ```mlir
+    %o = kvrt.observed %s, %batch : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8> -> memref<?x8x?x2xf32>
+    ```
+  }];
+  let arguments = (ins KVRT_StateType:$state, KVRT_BatchType:$batch);
+  let results = (outs MemRefRankOf<[F32], [4]>:$result);
+  let assemblyFormat = "$state `,` $batch attr-dict `:` type($state) `->` type($result)";
+}
+
 class KVRT_WeightSymbolOp<string mnemonic, list<Trait> traits = []> : KVRT_Op<mnemonic, !listconcat([Symbol], traits)>;
 
 def KVRT_PackedOp : KVRT_WeightSymbolOp<"packed", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -198,7 +248,8 @@ def KVRT_RawOp : KVRT_WeightSymbolOp<"raw", [DeclareOpInterfaceMethods<SymbolUse
 def KVRT_ModelOp : KVRT_Op<"model", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "what the model says of itself: `quire_model_info`";
   let description = [{
-    One per module. `layers` holds the state type of each layer, in the order of `kvrt.acquire`'s numbers. Scratch of a step is
+    One per module. `layers` holds the state type of each layer, in the order of `kvrt.acquire`'s numbers; `query_heads` and `windows`, as long as
+    that or empty, the query heads that attend to it (0: not observed) and how many keys they see, their own included (0: all). Scratch of a step is
     `scratch_fixed + scratch_per_token * tokens + scratch_per_selected * selected` bytes.
 
     ```mlir
@@ -209,6 +260,7 @@ def KVRT_ModelOp : KVRT_Op<"model", [DeclareOpInterfaceMethods<SymbolUserOpInter
   let arguments = (ins FlatSymbolRefAttr:$step, ConfinedAttr<I64Attr, [IntPositive]>:$vocabulary,
                        ConfinedAttr<I64Attr, [IntPositive]>:$token_limit, I64Attr:$max_positions,
                        ConfinedAttr<I64Attr, [IntPositive]>:$block_tokens, TypeArrayAttr:$layers,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$query_heads, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$windows,
                        DefaultValuedAttr<I64Attr, "0">:$weights_bytes, DefaultValuedAttr<I64Attr, "0">:$scratch_fixed,
                        DefaultValuedAttr<I64Attr, "0">:$scratch_per_token,
                        DefaultValuedAttr<I64Attr, "0">:$scratch_per_selected);

@@ -14,23 +14,32 @@ extern "C" {
 #endif
 
 /* Changes whenever a field of a structure below is added, moved or given another meaning. */
-#define QUIRE_MODEL_ABI_VERSION 2
+#define QUIRE_MODEL_ABI_VERSION 3
 
-/* How one KV element is stored. */
+/* How one KV element is stored. I8 is an unsigned code c of the number zero + scale * c. Each QUIRE_CODE_GROUP features of a row of K or V, the
+ * last ones fewer, are a group with an f32 scale and zero of its own. */
 typedef enum quire_element {
   QUIRE_ELEMENT_F32 = 0,
   QUIRE_ELEMENT_F16 = 1,
-  QUIRE_ELEMENT_BF16 = 2
+  QUIRE_ELEMENT_BF16 = 2,
+  QUIRE_ELEMENT_I8 = 3
 } quire_element;
+
+#define QUIRE_CODE_GROUP 128
 
 /* Where the blocks of one layer lie during a step. Positions [i * block_tokens, (i + 1) * block_tokens) of sequence s are in
  * block b = tables[s * table_stride + i], which starts at base + b * block_stride (bytes). Layers may have different tables:
  * each has its own part of the pages in memory. The runtime owns the memory; the view is valid from `acquire` to `release` of
- * that layer. */
+ * that layer.
+ *
+ * `observed`, if not NULL, is room for what the last new row of each sequence attends to: of each of its blocks and each query head the sum of
+ * exp(score - maximum) over the visible keys, and that maximum, which is not the same for all blocks. Blocks that the row does not see are left as they
+ * are. Before `acquire` returns all of it is 0. */
 typedef struct quire_kv_view {
   char *base;
   int64_t block_stride;
   const int32_t *tables; /* [sequences][table_stride] */
+  float *observed;       /* [sequences][query_heads][table_stride][sum, maximum] */
 } quire_kv_view;
 
 /* A piece of a parallel loop: runs iterations [begin, end). */
@@ -73,7 +82,8 @@ typedef struct quire_step {
 } quire_step;
 
 /* One cached attention layer. A block of it holds K of all heads, then V of all heads, then padding:
- *   K: [kv_heads][block_tokens / lanes][key_dim][lanes]     V: [kv_heads][block_tokens][value_dim] */
+ *   K: [kv_heads][block_tokens / lanes][key_dim][lanes]     V: [kv_heads][block_tokens][value_dim]
+ * Scales and zeros of elements I8 follow K and V, each on the next multiple of 64 bytes: [kv_heads][groups][scale, zero][block_tokens]. */
 typedef struct quire_model_layer {
   int64_t kv_heads;
   int64_t key_dim;
@@ -82,6 +92,8 @@ typedef struct quire_model_layer {
   int64_t lanes;       /* tokens that lie side by side in K; divides block_tokens */
   int64_t value_offset; /* bytes from the start of the block to V */
   int64_t block_bytes; /* bytes of one block of this layer, padding included */
+  int64_t query_heads; /* of the attention that is observed; 0: none is */
+  int64_t window;      /* keys that a row sees at most, its own included; 0: all */
 } quire_model_layer;
 
 /* What a model says of itself. The memory belongs to the shared object. */

@@ -91,6 +91,14 @@ const quire_model_info *quire_model_get_info(const quire_model *model);
 /* Bytes of one block over all layers. */
 int64_t quire_model_block_bytes(const quire_model_info *info);
 
+/* K and V of one token and one KV head in a block of a layer, as numbers. `info` is a model's, `block` is what quire_pool_block_address or quire_pool_pin gave, `token`
+ * counts in the block, `key` has key_dim and `value` value_dim numbers. Storing rounds to the layer's element type; elements I8 are codes with the
+ * least number as zero and a 255th of the range as scale. */
+quire_status quire_block_load_row(const quire_model_info *info, int64_t layer, const void *block, int64_t head,
+                                  int64_t token, float *key, float *value);
+quire_status quire_block_store_row(const quire_model_info *info, int64_t layer, void *block, int64_t head, int64_t token,
+                                   const float *key, const float *value);
+
 void quire_model_destroy(quire_model *model);
 
 /*===----------------------------------------------------------------------===*
@@ -277,6 +285,8 @@ typedef struct quire_executor_options {
   int64_t max_tokens;     /* rows of a step at most; 0: 1024 */
   int64_t max_sequences;  /* sequences of a step at most; 0: 64 */
   int64_t trace_capacity; /* runtime calls of the model that are recorded, oldest first; 0: none */
+  int64_t observe;        /* 1: quire_executor_attention answers. Also done for a pool with a slow tier and the policy
+                             `importance`, or with a trace that began before */
 } quire_executor_options;
 
 /* Runs steps of a model on a pool of the same shape. All memory of a step is made here. */
@@ -347,6 +357,12 @@ typedef struct quire_trace_event {
 
 /* The recorded calls; valid until the next step. Recording stops when trace_capacity is reached. */
 quire_status quire_executor_trace(const quire_executor *executor, const quire_trace_event **events, int64_t *count);
+
+/* Which blocks the last new row of each sequence of the last step attended to: the mean over the layer's query heads of
+ * their softmax, without sinks, summed up over each block. `shares` is [sequences][stride], 0 for blocks that the row does
+ * not see, in the order of the step's sequences; NULL if the model does not tell. Valid until the next step. */
+quire_status quire_executor_attention(const quire_executor *executor, int64_t layer, const float **shares,
+                                      int64_t *sequences, int64_t *stride);
 
 /* The loop that models use: runs fn over [0, count) in chunks of at least `grain`, on the executor's threads; returns when all
  * ran. Called from inside such a loop it runs on the calling thread. */

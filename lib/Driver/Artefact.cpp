@@ -28,11 +28,13 @@ std::optional<ModelFacts> modelFacts(ModuleOp module) {
   facts.scratchFixed = model.getScratchFixed();
   facts.scratchPerToken = model.getScratchPerToken();
   facts.scratchPerSelected = model.getScratchPerSelected();
-  for (Attribute attribute : model.getLayers()) {
+  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows();
+  for (auto [index, attribute] : llvm::enumerate(model.getLayers())) {
     auto state = cast<kvrt::StateType>(cast<TypeAttr>(attribute).getValue());
     std::string element;
     llvm::raw_string_ostream(element) << state.getElement();
-    facts.layers.push_back({state.getHeads(), state.getKey(), state.getValue(), state.getLanes(), state.getValueOffset(), state.getBlockBytes(), element});
+    facts.layers.push_back({state.getHeads(), state.getKey(), state.getValue(), state.getLanes(), state.getValueOffset(), state.getBlockBytes(),
+                            queryHeads.empty() ? 0 : queryHeads[index], windows.empty() ? 0 : windows[index], element});
     facts.blockBytes += state.getBlockBytes();
   }
   return facts;
@@ -75,7 +77,9 @@ bool writeManifest(llvm::StringRef folder, const ModelFacts &facts, const cpu::C
                                         {"element", layer.element},
                                         {"lanes", layer.lanes},
                                         {"value_offset", layer.valueOffset},
-                                        {"block_bytes", layer.blockBytes}});
+                                        {"block_bytes", layer.blockBytes},
+                                        {"query_heads", layer.queryHeads},
+                                        {"window", layer.window}});
   llvm::json::Object manifest{
       {"format", "quire-model"},
       {"version", 1},

@@ -61,8 +61,7 @@ private:
   bool stepAll(quire_executor *executor, quire_pool *pool, ArrayRef<quire_sequence> handles, const Schedule &schedule);
   bool compareStates(const quire_pool *pool, ArrayRef<quire_sequence> handles);
   void compareLogits(const float *got, const float *want);
-  void eachStored(const quire_pool *pool, size_t layer, bool key, const int32_t *blocks, int64_t from, int64_t to, const StateReport &state, ArrayRef<int64_t> shape,
-                  llvm::function_ref<void(char *, int64_t, int64_t)> visit) const;
+  std::vector<int64_t> placesOf(size_t layer, bool key, int64_t position, const StateReport &state, ArrayRef<int64_t> shape) const;
   std::optional<size_t> stateOf(size_t layer, bool key) const;
   void compareLayer(const quire_pool *pool, size_t layer, const int32_t *blocks, int64_t from, int64_t to, ArrayRef<eval::Tensor> states);
   bool isEdge(const LayerReport &layer, int64_t position, int64_t row) const;
@@ -186,53 +185,46 @@ bool Certifier::stepAll(quire_executor *executor, quire_pool *pool, ArrayRef<qui
   }
 }
 
-/// Stores a value and gives what is stored of it.
-float keep(char *bytes, int64_t index, int64_t element, float value) {
-  if (element == QUIRE_ELEMENT_F32) {
-    reinterpret_cast<float *>(bytes)[index] = value;
-    return value;
-  }
-  llvm::APFloat number(value);
-  bool inexact;
-  number.convert(element == QUIRE_ELEMENT_F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &inexact);
-  reinterpret_cast<uint16_t *>(bytes)[index] = uint16_t(number.bitcastToAPInt().getZExtValue());
-  number.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &inexact);
-  return number.convertToFloat();
-}
-
-/// Calls `visit(address, element index, index in the state)` for the stored elements of positions [from, to) of one layer's K or V.
-void Certifier::eachStored(const quire_pool *pool, size_t layer, bool key, const int32_t *blocks, int64_t from, int64_t to, const StateReport &state,
-                           ArrayRef<int64_t> shape, llvm::function_ref<void(char *, int64_t, int64_t)> visit) const {
-  const quire_model_layer &stored = info->layers[layer];
-  int64_t width = key ? stored.key_dim : stored.value_dim;
+/// The index in the state of each element of K or V of one position: [heads][features].
+std::vector<int64_t> Certifier::placesOf(size_t layer, bool key, int64_t position, const StateReport &state, ArrayRef<int64_t> shape) const {
+  int64_t heads = info->layers[layer].kv_heads, width = key ? info->layers[layer].key_dim : info->layers[layer].value_dim;
   // Other axes are heads, then features, row-major; the row axis may stand anywhere among them.
-  int64_t inner = 1;
+  int64_t inner = 1, stride = shape[state.rowAxis];
   for (int64_t axis = state.rowAxis + 1; axis < int64_t(shape.size()); ++axis)
     inner *= shape[axis];
-  int64_t stride = shape[state.rowAxis];
-  bool featuresFirst = inner == 1; // [.., features, rows]
-  for (int64_t position = from; position < to; ++position) {
-    void *address = nullptr;
-    if (quire_pool_block_address(pool, int64_t(layer), blocks[position / info->block_tokens], &address) != QUIRE_OK)
-      return;
-    char *block = static_cast<char *>(address) + (key ? 0 : stored.value_offset);
-    int64_t token = position % info->block_tokens;
-    for (int64_t head = 0; head < stored.kv_heads; ++head)
-      for (int64_t feature = 0; feature < width; ++feature) {
-        int64_t flat = head * width + feature;
-        int64_t at = key ? ((head * (info->block_tokens / stored.lanes) + token / stored.lanes) * width + feature) * stored.lanes + token % stored.lanes
-                         : (head * info->block_tokens + token) * width + feature;
-        visit(block, at, featuresFirst ? flat * stride + position : (flat / inner * stride + position) * inner + flat % inner);
-      }
-  }
+  std::vector<int64_t> places;
+  for (int64_t flat = 0; flat < heads * width; ++flat) // inner == 1: [.., features, rows]
+    places.push_back((flat / inner * stride + position) * inner + flat % inner);
+  return places;
 }
 
-float stored(const char *bytes, int64_t index, int64_t element) {
-  if (element == QUIRE_ELEMENT_F32)
-    return reinterpret_cast<const float *>(bytes)[index];
-  uint16_t bits = reinterpret_cast<const uint16_t *>(bytes)[index];
-  return llvm::APFloat(element == QUIRE_ELEMENT_F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(), llvm::APInt(16, bits)).convertToFloat();
-}
+/// One position of a layer in the pool: K and V as numbers, [heads][features] each.
+struct StoredPosition {
+  StoredPosition(const quire_model_info *info, const quire_pool *pool, size_t layer, const int32_t *blocks, int64_t position)
+      : info(info), layer(int64_t(layer)), shape(info->layers[layer]), token(position % info->block_tokens), key(size_t(shape.kv_heads * shape.key_dim)),
+        value(size_t(shape.kv_heads * shape.value_dim)) {
+    if (quire_pool_block_address(pool, this->layer, blocks[position / info->block_tokens], &block) != QUIRE_OK)
+      llvm_unreachable("the sequence has this block");
+  }
+
+  void load() {
+    for (int64_t head = 0; head < shape.kv_heads; ++head)
+      (void)quire_block_load_row(info, layer, block, head, token, &key[size_t(head * shape.key_dim)], &value[size_t(head * shape.value_dim)]);
+  }
+  /// Keeps what is stored of the numbers.
+  void store() {
+    for (int64_t head = 0; head < shape.kv_heads; ++head)
+      (void)quire_block_store_row(info, layer, block, head, token, &key[size_t(head * shape.key_dim)], &value[size_t(head * shape.value_dim)]);
+    load();
+  }
+
+  const quire_model_info *info;
+  int64_t layer;
+  const quire_model_layer &shape;
+  int64_t token;
+  void *block = nullptr;
+  std::vector<float> key, value;
+};
 
 /// The index in the report of the state that holds K or V of a layer of the model; nothing where its rows have no axis of their own.
 std::optional<size_t> Certifier::stateOf(size_t layer, bool key) const {
@@ -262,8 +254,12 @@ void Certifier::compareLayer(const quire_pool *pool, size_t layer, const int32_t
     double magnitude = 0;
     for (float value : values.all())
       magnitude = std::max(magnitude, double(std::abs(value)));
-    eachStored(pool, layer, key, blocks, from, to, report.states[*index], tensor.shape(),
-               [&](char *block, int64_t at, int64_t source) { layers[layer].add(stored(block, at, shape.element), values[source], magnitude); });
+    for (int64_t position = from; position < to; ++position) {
+      StoredPosition got(info, pool, layer, blocks, position);
+      got.load();
+      for (auto [number, place] : llvm::zip_equal(key ? got.key : got.value, placesOf(layer, key, position, report.states[*index], tensor.shape())))
+        layers[layer].add(number, values[place], magnitude);
+    }
   }
 }
 
@@ -325,26 +321,29 @@ bool Certifier::makePast(const quire_pool *pool, const int32_t *blocks, int64_t 
     values.emplace_back(size_t(state.count()), 0.0f);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   std::set<size_t> filled;
-  for (size_t layer = 0; layer < size_t(info->layer_count); ++layer)
-    for (bool key : {true, false}) {
-      std::optional<size_t> index = stateOf(layer, key);
-      if (!index || states[*index].count() % (info->layers[layer].kv_heads * (key ? info->layers[layer].key_dim : info->layers[layer].value_dim)) != 0)
-        return false;
-      auto rule = llvm::find_if(report.layers, [&](const LayerReport &l) { return (key ? l.keyState : l.valueState) == report.states[*index].name; });
-      int64_t width = key ? 0 : 1, element = info->layers[layer].element;
-      int64_t perRow = states[*index].count() / states[*index].extent(report.states[*index].rowAxis), row = 0, seen = 0;
-      eachStored(pool, layer, key, blocks, 0, past, report.states[*index], states[*index].shape(), [&](char *block, int64_t at, int64_t source) {
-        float value = uniform(random);
-        if (width && (isEdge(*rule, past, row) || isEdge(*rule, past + 1, row)))
-          value *= 64;
-        values[*index][size_t(source)] = value = keep(block, at, element, value);
-        if (++seen == perRow) {
-          seen = 0;
-          ++row;
-        }
-      });
-      filled.insert(*index);
+  for (size_t layer = 0; layer < size_t(info->layer_count); ++layer) {
+    const quire_model_layer &shape = info->layers[layer];
+    std::optional<size_t> keys = stateOf(layer, true), contents = stateOf(layer, false);
+    auto fits = [&](std::optional<size_t> index, int64_t width) { return index && states[*index].count() % (shape.kv_heads * width) == 0; };
+    if (!fits(keys, shape.key_dim) || !fits(contents, shape.value_dim))
+      return false;
+    auto rule = llvm::find_if(report.layers, [&](const LayerReport &l) { return l.keyState == report.states[*keys].name; });
+    for (int64_t position = 0; position < past; ++position) {
+      float size = isEdge(*rule, past, position) || isEdge(*rule, past + 1, position) ? 64.0f : 1.0f;
+      StoredPosition row(info, pool, layer, blocks, position);
+      for (float &number : row.key)
+        number = uniform(random);
+      for (float &number : row.value)
+        number = uniform(random) * size;
+      row.store();
+      for (bool key : {true, false}) {
+        size_t index = key ? *keys : *contents;
+        for (auto [number, place] : llvm::zip_equal(key ? row.key : row.value, placesOf(layer, key, position, report.states[index], states[index].shape())))
+          values[index][size_t(place)] = number;
+      }
     }
+    filled.insert({*keys, *contents});
+  }
   if (filled.size() != states.size())
     return false; // states without rows: their contents follow from the tokens
   for (auto [state, contents] : llvm::zip_equal(states, values))

@@ -81,6 +81,7 @@ private:
   ExitCode refuse();
   ExitCode defect();
   LogicalResult runPhases(ModuleOp module, Phase from, Phase to);
+  void takeRaiseReport();
   ExitCode afterFailure();
   ExitCode bad(const llvm::Twine &why) {
     llvm::errs() << "quirec: error: " << why << "\n";
@@ -118,6 +119,7 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
   pipeline.from = from;
   pipeline.to = to;
   pipeline.blockTokens = options.blockTokens;
+  pipeline.kvType = options.kvType;
   pipeline.prefetchDistance = options.prefetchDistance;
   pipeline.target = target;
   pipeline.breakAttend = options.breakAttend;
@@ -135,9 +137,17 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
   return result;
 }
 
+/// What raising found out, and what was asked for that changes what the model computes.
+void Compilation::takeRaiseReport() {
+  report.raise = *raise;
+  report.kvType = options.kvType;
+  if (options.kvType != "model")
+    report.raise.assumptions.push_back("K and V are stored as " + options.kvType + " (--kv-type): logits may differ from the file's");
+}
+
 /// The model was not taken: the report says why, nothing else is written. The table has the reasons that were errors of a pass.
 ExitCode Compilation::refuse() {
-  report.raise = *raise;
+  takeRaiseReport();
   progress.clear();
   if (options.quiet) {
     messages.release();
@@ -190,7 +200,7 @@ ExitCode Compilation::inspectOnly() {
   if (!done && !raise->raised && raise->reasons.empty())
     return afterFailure();
   messages.drop();
-  report.raise = *raise;
+  takeRaiseReport();
   if (!done && raise->raised)
     report.reason = messages.firstError();
   inspect(*module, report, options.json, llvm::outs());
@@ -226,7 +236,7 @@ ExitCode Compilation::build() {
     return defect();
   report.blockTokens = facts->blockTokens;
   report.blockBytes = facts->blockBytes;
-  report.raise = *raise;
+  takeRaiseReport();
   progress.step("generating code");
   if (failed(cpu::emitSharedObject(*module, target, folderFile(folder.path(), "model.so"), options.verbose)))
     return defect();

@@ -49,6 +49,7 @@ llvm::json::Object toJson(const Report &report) {
     assumptions.push_back(text);
   llvm::json::Object object{{"model", report.model},
                             {"status", report.paged() ? "paged" : "refused"},
+                            {"kv_type", report.kvType},
                             {"block_tokens", report.blockTokens},
                             {"kv_bytes_per_token", report.blockTokens > 0 ? report.blockBytes / report.blockTokens : 0},
                             {"max_positions", report.raise.maxPositions},

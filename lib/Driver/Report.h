@@ -14,6 +14,7 @@ struct Report {
   std::string model; // name of the ONNX file
   RaiseReport raise;
   std::string reason; // why the model was refused after raising; empty otherwise
+  std::string kvType = "model"; // how K and V are stored, see CompileOptions
   int64_t blockTokens = 0;
   int64_t blockBytes = 0; // one block over all layers
   std::optional<llvm::json::Object> certificate;

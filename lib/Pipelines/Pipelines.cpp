@@ -59,10 +59,12 @@ static void buildSemantic(OpPassManager &pm, const PipelineOptions &options) {
 static void buildPaged(OpPassManager &pm, const PipelineOptions &options) {
   kv::PaginatePassOptions paginate;
   paginate.blockTokens = options.blockTokens;
+  paginate.kvType = options.kvType;
   pm.addPass(kv::createPaginatePass(paginate));
   kv::InsertPrefetchPassOptions prefetch;
   prefetch.distance = options.prefetchDistance;
   pm.addNestedPass<func::FuncOp>(kv::createInsertPrefetchPass(prefetch));
+  pm.addNestedPass<func::FuncOp>(kv::createInsertObservePass());
   pm.addPass(createCSEPass());
   pm.addPass(kv::createKVVerifyLinearPass());
   pm.addPass(kv::createVerifyPagedPass());
@@ -93,6 +95,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> from{*this, "compile-from", llvm::cl::desc("the phase of the input: import, semantic or paged"), llvm::cl::init("import")};
   Option<std::string> to{*this, "compile-to", llvm::cl::desc("the phase to stop at"), llvm::cl::init("target")};
   Option<int64_t> blockTokens{*this, "block-tokens", llvm::cl::desc("tokens of a block"), llvm::cl::init(16)};
+  Option<std::string> kvType{*this, "kv-type", llvm::cl::desc("how K and V are stored: model, f16, bf16 or int8"), llvm::cl::init("model")};
   Option<int64_t> prefetchDistance{*this, "prefetch-distance", llvm::cl::desc("layers that blocks are requested ahead"), llvm::cl::init(1)};
   Option<std::string> cpu{*this, "mcpu", llvm::cl::desc("CPU to compile for; host: this one"), llvm::cl::init("host")};
   ListOption<std::string> inputRoles{*this, "input-role", llvm::cl::desc("NAME=ROLE")};
@@ -106,6 +109,7 @@ void buildFromText(OpPassManager &pm, const TextOptions &text) {
   options.from = *from;
   options.to = *to;
   options.blockTokens = text.blockTokens;
+  options.kvType = text.kvType;
   options.prefetchDistance = text.prefetchDistance;
   options.target = cpu::CpuTarget::named(text.cpu);
   options.raise.inputRoles.assign(text.inputRoles.begin(), text.inputRoles.end());
@@ -118,6 +122,7 @@ void registerAllPasses() {
   registerDecomposeAttentionPass();
   kv::registerKVVerifyLinearPass();
   kv::registerPaginatePass();
+  kv::registerInsertObservePass();
   kv::registerInsertPrefetchPass();
   kv::registerVerifyPagedPass();
   registerKVToKVRTPasses();

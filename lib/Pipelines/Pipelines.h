@@ -27,6 +27,7 @@ std::optional<Phase> parsePhase(llvm::StringRef text);
 struct PipelineOptions {
   Phase from = Phase::Import, to = Phase::Target;
   int64_t blockTokens = 16;
+  std::string kvType = "model"; // how K and V are stored, see paginate
   int64_t prefetchDistance = 1;
   cpu::CpuTarget target;
   std::string breakAttend; // an error in the generated code, for tests of certificates

@@ -21,6 +21,7 @@ quire_status quire_executor_create(quire_model *model, quire_pool *pool, const q
     if (given.max_sequences)
       wanted.maxSequences = given.max_sequences;
     wanted.traceCapacity = given.trace_capacity;
+    wanted.observe = given.observe != 0;
     auto made = std::make_unique<quire_executor>();
     QUIRE_TRY(Executor::create(model->model, pool->pool, wanted, made->executor));
     *out = made.release();
@@ -64,6 +65,23 @@ quire_status quire_executor_trace(const quire_executor *executor, const quire_tr
   if (!executor || !events || !count)
     return nullArgument("executor, events and count");
   *count = executor->executor->trace(*events);
+  return QUIRE_OK;
+}
+
+quire_status quire_executor_attention(const quire_executor *executor, int64_t layer, const float **shares,
+                                      int64_t *sequences, int64_t *stride) {
+  if (!executor || !shares || !sequences || !stride)
+    return nullArgument("executor, shares, sequences and stride");
+  const Observation *observation = executor->executor->observation();
+  if (!observation)
+    return report(failure(QUIRE_INVALID_ARGUMENT, "the executor was made without observe"));
+  if (layer < 0 || layer >= executor->executor->pool().layerCount())
+    return report(failure(QUIRE_INVALID_ARGUMENT, "layer: expected 0 to %lld, but got %lld",
+                          static_cast<long long>(executor->executor->pool().layerCount() - 1),
+                          static_cast<long long>(layer)));
+  *shares = observation->shares(layer);
+  *sequences = observation->sequences();
+  *stride = observation->stride();
   return QUIRE_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "doctor/Prometheus.h"
 #include "residency/Optimal.h"
 
+#include <cmath>
+
 using namespace quire::runtime;
 
 /// Longer traces make the doctor slow.
@@ -43,6 +45,10 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   if (!pager)
     return vitals;
   vitals.counters = pager->counters();
+  if (const AttentionSpread &spread = pager->attention(); spread.samples > 0) {
+    vitals.attentionEntropy = spread.entropy / static_cast<double>(spread.samples);
+    vitals.attentionPages = std::exp(spread.logBlocks / static_cast<double>(spread.samples));
+  }
   vitals.policy = pager->policyKind();
   vitals.prefetch = pager->prefetchWindow() > 0 ? PrefetchKind::LayerAhead : PrefetchKind::None;
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());

@@ -14,8 +14,8 @@ namespace quire::bench {
 /// Tokens that a sequence may grow by before it is cut back.
 static constexpr int64_t stepRoom = 32;
 
-/// Random elements that blocks are copied from, at changing places.
-static constexpr size_t patternElements = size_t(1) << 20;
+/// Random blocks of a layer that all its blocks are copies of.
+static constexpr size_t patternBlocks = 64;
 
 bool Session::fail(const std::string &text) {
   error_ = text;
@@ -73,51 +73,43 @@ bool Session::make(const std::vector<int64_t> &lengths, int64_t room, int64_t ma
   return true;
 }
 
-/// `element` as the bits of a value in [-1, 1).
-static void appendElement(std::string &out, int64_t element, float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (element == QUIRE_ELEMENT_F32) {
-    out.append(reinterpret_cast<const char *>(&bits), 4);
-    return;
-  }
-  uint16_t half = static_cast<uint16_t>(bits >> 16); // bf16 by truncation
-  if (element == QUIRE_ELEMENT_F16) {
-    // Small numbers become 0; the others are normal in both formats.
-    int32_t exponent = static_cast<int32_t>(bits >> 23 & 0xff) - 127 + 15;
-    half = static_cast<uint16_t>(bits >> 16 & 0x8000);
-    if (exponent > 0)
-      half = static_cast<uint16_t>(half | exponent << 10 | (bits >> 13 & 0x3ff));
-  }
-  out.append(reinterpret_cast<const char *>(&half), 2);
+bool Session::makePattern(int64_t layer, std::vector<char> &out) {
+  const quire_model_layer &shape = info().layers[layer];
+  std::uniform_real_distribution<float> number(-1.0f, 1.0f);
+  std::vector<float> key(static_cast<size_t>(shape.key_dim)), value(static_cast<size_t>(shape.value_dim));
+  out.assign(patternBlocks * static_cast<size_t>(shape.block_bytes), 0);
+  for (char *block = out.data(); block < out.data() + out.size(); block += shape.block_bytes)
+    for (int64_t head = 0; head < shape.kv_heads; ++head)
+      for (int64_t token = 0; token < info().block_tokens; ++token) {
+        for (std::vector<float> *row : {&key, &value})
+          for (float &x : *row)
+            x = number(random_);
+        if (quire_block_store_row(&info(), layer, block, head, token, key.data(), value.data()) != QUIRE_OK)
+          return failed("filling blocks");
+      }
+  return true;
 }
 
 bool Session::fill(Engine &engine, const std::vector<int64_t> &lengths) {
-  std::vector<std::string> patterns(3);
-  std::uniform_real_distribution<float> value(-1.0f, 1.0f);
-  size_t at = 0;
-  for (size_t s = 0; s < lengths.size(); ++s) {
+  for (size_t s = 0; s < lengths.size(); ++s)
     if (lengths[s] > 0 && (quire_sequence_reserve(engine.pool.get(), engine.sequences[s], lengths[s]) != QUIRE_OK ||
                            quire_sequence_commit(engine.pool.get(), engine.sequences[s], lengths[s]) != QUIRE_OK))
       return failed("reserving blocks");
-    const int32_t *blocks;
-    int64_t count;
-    quire_sequence_table(engine.pool.get(), engine.sequences[s], &blocks, &count);
-    for (int64_t layer = 0; layer < info().layer_count; ++layer) {
-      const quire_model_layer &shape = info().layers[layer];
-      std::string &pattern = patterns[static_cast<size_t>(shape.element)];
-      while (pattern.size() < patternElements * 2)
-        appendElement(pattern, shape.element, value(random_));
+  std::vector<char> pattern;
+  for (int64_t layer = 0; layer < info().layer_count; ++layer) {
+    const quire_model_layer &shape = info().layers[layer];
+    if ((layer == 0 || std::memcmp(&shape, &shape - 1, sizeof(shape)) != 0) && !makePattern(layer, pattern))
+      return false;
+    size_t next = 0, bytes = static_cast<size_t>(shape.block_bytes);
+    for (quire_sequence sequence : engine.sequences) {
+      const int32_t *blocks;
+      int64_t count;
+      quire_sequence_table(engine.pool.get(), sequence, &blocks, &count);
       for (int64_t i = 0; i < count; ++i) {
         void *to;
         if (quire_pool_block_address(engine.pool.get(), layer, blocks[i], &to) != QUIRE_OK)
           return failed("filling blocks");
-        for (size_t done = 0, bytes = static_cast<size_t>(shape.block_bytes); done < bytes;) {
-          size_t piece = std::min(bytes - done, pattern.size() - at);
-          std::memcpy(static_cast<char *>(to) + done, pattern.data() + at, piece);
-          done += piece;
-          at = (at + piece) % pattern.size();
-        }
+        std::memcpy(to, pattern.data() + next++ % patternBlocks * bytes, bytes);
       }
     }
   }

@@ -56,6 +56,7 @@ private:
   bool fail(const std::string &text);
   bool failed(const char *what);
   bool make(const std::vector<int64_t> &lengths, int64_t room, int64_t maxTokens, Engine &out);
+  bool makePattern(int64_t layer, std::vector<char> &out);
   bool fill(Engine &engine, const std::vector<int64_t> &lengths);
   bool run(Engine &engine, const std::vector<int64_t> &counts, bool wantsLogits, double &seconds);
 

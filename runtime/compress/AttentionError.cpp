@@ -2,8 +2,7 @@
 // Attention of random queries in f64, head by head.
 #include "compress/AttentionError.h"
 
-#include "compress/SmallFloat.h"
-#include "model/ModelInfo.h"
+#include "compress/StoredRows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,17 +12,6 @@
 namespace quire::runtime {
 namespace {
 
-double elementAt(const char *segment, int64_t element, int64_t index) {
-  if (element == QUIRE_ELEMENT_F32) {
-    float value;
-    std::memcpy(&value, segment + index * 4, 4);
-    return value;
-  }
-  uint16_t bits;
-  std::memcpy(&bits, segment + index * 2, 2);
-  return element == QUIRE_ELEMENT_F16 ? F16::widen(bits) : BF16::widen(bits);
-}
-
 /// K and V of one head of a sequence: [tokens][channels].
 struct Head {
   std::vector<double> keys, values;
@@ -31,19 +19,16 @@ struct Head {
 
 Head loadHead(const PageLayers &page, int64_t layer, int64_t head, const StoredTokens &stored) {
   const quire_model_layer &shape = page.layers[layer];
-  int64_t bytes = elementBytes(shape.element), blockTokens = page.blockTokens, lanes = shape.lanes;
   Head loaded;
-  loaded.keys.reserve(static_cast<size_t>(stored.tokens * shape.key_dim));
-  loaded.values.reserve(static_cast<size_t>(stored.tokens * shape.value_dim));
+  std::vector<float> row(static_cast<size_t>(std::max(shape.key_dim, shape.value_dim)));
   for (int64_t token = 0; token < stored.tokens; ++token) {
-    const char *block = stored.pages[token / blockTokens] + page.starts[layer];
-    const char *key = block + head * blockTokens * shape.key_dim * bytes;
-    const char *value = block + shape.value_offset + head * blockTokens * shape.value_dim * bytes;
-    int64_t slot = token % blockTokens;
-    for (int64_t i = 0; i < shape.key_dim; ++i)
-      loaded.keys.push_back(elementAt(key, shape.element, (slot / lanes * shape.key_dim + i) * lanes + slot % lanes));
-    for (int64_t i = 0; i < shape.value_dim; ++i)
-      loaded.values.push_back(elementAt(value, shape.element, slot * shape.value_dim + i));
+    const char *block = stored.pages[token / page.blockTokens] + page.starts[layer];
+    for (bool value : {false, true}) {
+      StoredRow place{&shape, page.blockTokens, value, head, token % page.blockTokens};
+      loadRow(place, block, row.data());
+      std::vector<double> &to = value ? loaded.values : loaded.keys;
+      to.insert(to.end(), row.begin(), row.begin() + place.features());
+    }
   }
   return loaded;
 }

@@ -196,6 +196,8 @@ const char *encodeResultName(EncodeResult result) {
     return "not finite";
   case EncodeResult::OutOfRange:
     return "out of range";
+  case EncodeResult::Codes:
+    return "codes already";
   }
   return "unknown result";
 }
@@ -242,6 +244,8 @@ int64_t encodedBytes(Codec codec, const quire_model_layer &layer, int64_t blockT
 
 EncodeResult encode(Codec codec, const quire_model_layer &layer, int64_t blockTokens, const char *block, int64_t tokens,
                     char *out) {
+  if (codec != Codec::None && layer.element == QUIRE_ELEMENT_I8)
+    return EncodeResult::Codes;
   return codecLoops(true).encode(codec, layer, blockTokens, block, tokens, out);
 }
 

@@ -14,7 +14,7 @@ double kvBytes(const KvShape &shape, int64_t tokens) {
 int64_t kvBytes(const quire_model_layer *layers, int64_t layerCount, int64_t tokens) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < layerCount; ++i)
-    bytes += layers[i].kv_heads * (layers[i].key_dim + layers[i].value_dim) * elementBytes(layers[i].element);
+    bytes += rowBytes(layers[i], false) + rowBytes(layers[i], true);
   return bytes * tokens;
 }
 

@@ -2,6 +2,7 @@
 // Choice of survivors, and copies of single positions between blocks.
 #include "compress/Prune.h"
 
+#include "compress/StoredRows.h"
 #include "model/ModelInfo.h"
 
 #include <algorithm>
@@ -61,6 +62,18 @@ void moveToken(const quire_model_layer &layer, int64_t blockTokens, const char *
     int64_t value = layer.value_offset + head * blockTokens * layer.value_dim * bytes;
     moveSegment<Bits>(from + value, fromToken, to + value, toToken, layer.value_dim, 1);
   }
+}
+
+void moveScales(const quire_model_layer &layer, int64_t blockTokens, const char *from, int64_t fromToken, char *to,
+                int64_t toToken) {
+  int64_t zero = blockTokens * static_cast<int64_t>(sizeof(float));
+  for (bool value : {false, true})
+    for (int64_t head = 0; head < layer.kv_heads; ++head) {
+      StoredRow source{&layer, blockTokens, value, head, fromToken}, target{&layer, blockTokens, value, head, toToken};
+      for (int64_t group = 0; group < codeGroups(source.features()); ++group)
+        for (int64_t at : {int64_t(0), zero})
+          std::memcpy(to + scaleOffset(target, group) + at, from + scaleOffset(source, group) + at, sizeof(float));
+    }
 }
 
 } // namespace
@@ -139,10 +152,18 @@ void movePositions(const PageLayers &layers, char *const *pages, const TokenMove
     for (int64_t i = 0; i < count; ++i) {
       const char *from = pages[moves[i].from.block] + start;
       char *to = pages[moves[i].to.block] + start;
-      if (elementBytes(shape.element) == 2)
-        moveToken<uint16_t>(shape, layers.blockTokens, from, moves[i].from.token, to, moves[i].to.token);
-      else
-        moveToken<uint32_t>(shape, layers.blockTokens, from, moves[i].from.token, to, moves[i].to.token);
+      int64_t fromToken = moves[i].from.token, toToken = moves[i].to.token;
+      switch (shape.element) {
+      case QUIRE_ELEMENT_F32:
+        moveToken<uint32_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
+        break;
+      case QUIRE_ELEMENT_I8:
+        moveToken<uint8_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
+        moveScales(shape, layers.blockTokens, from, fromToken, to, toToken);
+        break;
+      default:
+        moveToken<uint16_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
+      }
     }
   }
 }

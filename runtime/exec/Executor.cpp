@@ -79,6 +79,10 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
     QUIRE_TRY(executor->slots_.map(tableBytes, MappedMemory::Pages::Small));
     QUIRE_TRY(executor->slots_.populate());
   }
+  if (options.observe || pool->wantsAttention()) {
+    executor->observation_ = std::make_unique<Observation>();
+    QUIRE_TRY(executor->observation_->create(info, options.maxSequences, stride));
+  }
   out = std::move(executor);
   return success();
 }
@@ -239,6 +243,8 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
 /// Brackets the model's code with what the pager has to know.
 Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts) {
   stepTables_ = tables;
+  if (observation_)
+    QUIRE_TRY(observation_->beginStep(step.sequences, step.table_stride));
   Pager *pager = pool_->pager();
   if (!pager)
     return callModel(step);
@@ -306,16 +312,18 @@ void Executor::onAcquire(void *context, int64_t layer, quire_kv_view *out) {
   Executor &self = *static_cast<Executor *>(context);
   if (layer < 0 || layer >= self.pool_->layerCount()) {
     self.badCall_.store(true);
-    *out = {nullptr, 0, nullptr};
+    *out = {nullptr, 0, nullptr, nullptr};
     return;
   }
   self.held_[layer].fetch_add(1);
   self.acquires_.fetch_add(1, std::memory_order_relaxed);
   self.record(QUIRE_TRACE_ACQUIRE, layer);
   if (!self.pool_->pager())
-    *out = {self.pool_->layerBase(layer), self.pool_->layerBlockBytes(layer), self.stepTables_};
+    *out = {self.pool_->layerBase(layer), self.pool_->layerBlockBytes(layer), self.stepTables_, nullptr};
   else if (!self.pool_->pager()->acquire(layer, *out))
     self.badCall_.store(true);
+  if (self.observation_)
+    out->observed = self.observation_->begin(layer);
 }
 
 void Executor::onRelease(void *context, int64_t layer) {
@@ -325,6 +333,9 @@ void Executor::onRelease(void *context, int64_t layer) {
     return;
   }
   self.record(QUIRE_TRACE_RELEASE, layer);
+  if (self.observation_)
+    if (const float *shares = self.observation_->end(layer); shares && self.pool_->pager())
+      self.pool_->pager()->observe(shares);
   if (self.pool_->pager() && !self.pool_->pager()->release(layer))
     self.badCall_.store(true);
 }

@@ -4,6 +4,7 @@
 #define QUIRE_RUNTIME_EXEC_EXECUTOR_H
 
 #include "core/MappedMemory.h"
+#include "exec/Observation.h"
 #include "exec/ThreadPool.h"
 #include "model/Model.h"
 #include "pool/Pool.h"
@@ -22,6 +23,7 @@ public:
     int64_t maxTokens = 1024;
     int64_t maxSequences = 64;
     int64_t traceCapacity = 0;
+    bool observe = false; // which blocks are attended to; also if the pool has use for it
   };
 
   static Status create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, const Options &options,
@@ -34,6 +36,8 @@ public:
   void stats(quire_executor_stats &out) const;
   /// Number of recorded events.
   int64_t trace(const quire_trace_event *&events) const;
+  /// Null: nothing is observed.
+  const Observation *observation() const { return observation_.get(); }
   Pool &pool() const { return *pool_; }
 
 private:
@@ -64,6 +68,7 @@ private:
   MappedMemory tables_; // int32 [maxSequences][stride of the step]
   MappedMemory slots_;  // the same, of a layer's pages; with a slow tier
   const int32_t *stepTables_ = nullptr;
+  std::unique_ptr<Observation> observation_;
   std::vector<int64_t> positions_;
   std::vector<int64_t> sequenceOf_;
   std::vector<int64_t> queryStarts_;

@@ -136,15 +136,17 @@ static void readLayers(Fields &fields, const Json &root, Manifest &out) {
     read.lanes = fields.integer(layer, where, "lanes");
     read.value_offset = fields.integer(layer, where, "value_offset");
     read.block_bytes = fields.integer(layer, where, "block_bytes");
+    read.query_heads = fields.integer(layer, where, "query_heads");
+    read.window = fields.integer(layer, where, "window");
     std::string element = fields.text(layer, where, "element");
     if (!fields.status().ok())
       return;
     read.element = -1;
-    for (int64_t known : {QUIRE_ELEMENT_F32, QUIRE_ELEMENT_F16, QUIRE_ELEMENT_BF16})
+    for (int64_t known : {QUIRE_ELEMENT_F32, QUIRE_ELEMENT_F16, QUIRE_ELEMENT_BF16, QUIRE_ELEMENT_I8})
       if (element == elementName(known))
         read.element = known;
     if (read.element < 0)
-      fields.fail(where + ".element", "f32, f16 or bf16", element);
+      fields.fail(where + ".element", "f32, f16, bf16 or i8", element);
     out.layers.push_back(read);
   }
 }

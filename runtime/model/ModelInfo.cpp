@@ -7,6 +7,7 @@ namespace quire::runtime {
 static constexpr int64_t maxExtent = int64_t(1) << 24; // heads, dims, tokens of a block
 static constexpr int64_t maxLayers = int64_t(1) << 16;
 static constexpr int64_t maxBytes = int64_t(1) << 44;
+static constexpr int64_t scaleBytes = 2 * sizeof(float); // scale and zero of a group
 static constexpr int64_t maxCount = int64_t(1) << 40; // vocabulary, positions
 
 int64_t elementBytes(int64_t element) {
@@ -16,6 +17,8 @@ int64_t elementBytes(int64_t element) {
   case QUIRE_ELEMENT_F16:
   case QUIRE_ELEMENT_BF16:
     return 2;
+  case QUIRE_ELEMENT_I8:
+    return 1;
   default:
     return 0;
   }
@@ -29,6 +32,8 @@ const char *elementName(int64_t element) {
     return "f16";
   case QUIRE_ELEMENT_BF16:
     return "bf16";
+  case QUIRE_ELEMENT_I8:
+    return "i8";
   default:
     return nullptr;
   }
@@ -41,6 +46,29 @@ static Status checkRange(const char *what, int64_t value, int64_t low, int64_t h
                  static_cast<long long>(high), static_cast<long long>(value));
 }
 
+int64_t scalesOffset(const quire_model_layer &layer, int64_t blockTokens, bool value) {
+  int64_t codes = layer.kv_heads * blockTokens * (value ? layer.value_dim : layer.key_dim);
+  return (value ? layer.value_offset : 0) + (codes + 63) / 64 * 64;
+}
+
+int64_t rowBytes(const quire_model_layer &layer, bool value) {
+  int64_t features = value ? layer.value_dim : layer.key_dim;
+  int64_t scales = layer.element == QUIRE_ELEMENT_I8 ? codeGroups(features) * scaleBytes : 0;
+  return layer.kv_heads * (features * elementBytes(layer.element) + scales);
+}
+
+/// Bytes of K or V of a block; false: beyond 64 bits.
+static bool partBytes(const quire_model_layer &layer, int64_t blockTokens, int64_t features, int64_t &out) {
+  int64_t rows, scales;
+  if (__builtin_mul_overflow(layer.kv_heads, blockTokens, &rows) ||
+      __builtin_mul_overflow(rows, features * elementBytes(layer.element), &out))
+    return false;
+  if (layer.element != QUIRE_ELEMENT_I8)
+    return true;
+  return !__builtin_mul_overflow(rows, codeGroups(features) * scaleBytes, &scales) &&
+         !__builtin_add_overflow(out, 63, &out) && !__builtin_add_overflow(out / 64 * 64, scales, &out);
+}
+
 static Status checkLayer(const quire_model_info &info, int64_t index) {
   const quire_model_layer &layer = info.layers[index];
   QUIRE_TRY(checkRange("layer kv_heads", layer.kv_heads, 1, maxExtent));
@@ -49,16 +77,16 @@ static Status checkLayer(const quire_model_info &info, int64_t index) {
   QUIRE_TRY(checkRange("layer lanes", layer.lanes, 1, info.block_tokens));
   QUIRE_TRY(checkRange("layer block_bytes", layer.block_bytes, 1, maxBytes));
   QUIRE_TRY(checkRange("layer value_offset", layer.value_offset, 1, layer.block_bytes));
-  int64_t bytes = elementBytes(layer.element);
-  if (bytes == 0)
+  QUIRE_TRY(checkRange("layer query_heads", layer.query_heads, 0, maxExtent));
+  QUIRE_TRY(checkRange("layer window", layer.window, 0, maxCount));
+  if (elementBytes(layer.element) == 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld", static_cast<long long>(layer.element));
   if (info.block_tokens % layer.lanes != 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer lanes: %lld does not divide block_tokens %lld",
                    static_cast<long long>(layer.lanes), static_cast<long long>(info.block_tokens));
-  int64_t rows, keys, values;
-  if (__builtin_mul_overflow(layer.kv_heads, info.block_tokens, &rows) ||
-      __builtin_mul_overflow(rows, layer.key_dim * bytes, &keys) ||
-      __builtin_mul_overflow(rows, layer.value_dim * bytes, &values) || keys > layer.value_offset ||
+  int64_t keys, values;
+  if (!partBytes(layer, info.block_tokens, layer.key_dim, keys) ||
+      !partBytes(layer, info.block_tokens, layer.value_dim, values) || keys > layer.value_offset ||
       values > layer.block_bytes - layer.value_offset)
     return failure(QUIRE_BAD_ARTEFACT, "layer block_bytes: keys and values do not fit into %lld bytes",
                    static_cast<long long>(layer.block_bytes));

@@ -17,7 +17,16 @@ int64_t blockBytesOf(const quire_model_info &info);
 /// Bytes of one element, or 0 for an unknown one.
 int64_t elementBytes(int64_t element);
 
-/// "f32", "f16", "bf16", or null.
+/// Groups of a row of elements I8 that have a scale and a zero of their own.
+inline int64_t codeGroups(int64_t features) { return (features + QUIRE_CODE_GROUP - 1) / QUIRE_CODE_GROUP; }
+
+/// Bytes from the start of a block to the scales of K or, with `value`, of V; for elements I8.
+int64_t scalesOffset(const quire_model_layer &layer, int64_t blockTokens, bool value);
+
+/// Bytes that K or V of one token take, scales included, padding not.
+int64_t rowBytes(const quire_model_layer &layer, bool value);
+
+/// "f32", "f16", "bf16", "i8", or null.
 const char *elementName(int64_t element);
 
 /// Scratch bytes of a step, a multiple of 64. The numbers must be in the range

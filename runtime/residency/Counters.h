@@ -49,6 +49,13 @@ struct PagerCounters {
   uint64_t steps = 0;
 };
 
+/// Sums over layers and sequences of more than one block whose attention was observed.
+struct AttentionSpread {
+  double entropy = 0;   // nats, of the shares of blocks
+  double logBlocks = 0; // the largest it could have been
+  uint64_t samples = 0;
+};
+
 } // namespace quire::runtime
 
 #endif // QUIRE_RUNTIME_RESIDENCY_COUNTERS_H

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 namespace quire::runtime {
@@ -78,7 +79,7 @@ void Pager::setTrace(Trace *trace) {
   trace->numbering = {blocks_, geometry_.groups, true};
 }
 
-void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome) {
+void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome, float mass) {
   if (!trace_)
     return;
   TraceEvent event;
@@ -87,6 +88,7 @@ void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outco
   event.page = page;
   event.layer = kind == TraceEvent::Kind::Step ? 0 : groupOf(page) * geometry_.layersPerPage;
   event.ns = clock_.now() - traceStart_;
+  event.mass = mass;
   trace_->record(event);
 }
 
@@ -353,11 +355,11 @@ void Pager::listPages(uint32_t group) {
 
 bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   uint32_t group = geometry_.groupOf(layer);
-  out = {slotAddress(fastPages()), 0, step_.slots};
+  out = {slotAddress(fastPages()), 0, step_.slots, nullptr};
   if (!inStep_ || (holds_ > 0 && group != group_))
     return false;
   out = {arena_.data() + geometry_.layerStart[static_cast<size_t>(layer)], static_cast<int64_t>(geometry_.pageBytes),
-         step_.slots};
+         step_.slots, nullptr};
   if (holds_++ > 0)
     return true;
   int64_t begun = clock_.now();
@@ -375,6 +377,40 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   return true;
 }
 
+void Pager::observe(const float *shares) {
+  if (!inStep_ || holds_ == 0)
+    return;
+  shares_.resize(pages_.size(), 0.0f);
+  for (int64_t s = 0; s < step_.sequences; ++s) {
+    double entropy = 0;
+    int64_t blocks = geometry_.blocksFor(step_.pastLens[s] + step_.tokenCounts[s]);
+    for (int64_t i = 0; i < blocks; ++i) {
+      float share = shares[s * step_.stride + i];
+      uint32_t number = pageOf(group_, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
+      if (share > 0 && shares_[number] == 0)
+        observed_.push_back(number);
+      shares_[number] = std::max(shares_[number], share);
+      if (share > 0)
+        entropy -= share * std::log(static_cast<double>(share));
+    }
+    if (blocks < 2)
+      continue;
+    attention_.entropy += entropy;
+    attention_.logBlocks += std::log(static_cast<double>(blocks));
+    ++attention_.samples;
+  }
+}
+
+/// What had no share is not reported: the policy counts it as nothing.
+void Pager::reportObserved() {
+  for (uint32_t number : observed_) {
+    policy_->observed(number, shares_[number]);
+    note(TraceEvent::Kind::Observe, number, TraceEvent::Outcome::None, shares_[number]);
+    shares_[number] = 0;
+  }
+  observed_.clear();
+}
+
 /// Pages that will not change again are written back early while memory is
 /// short, so that they can give way at once later.
 bool Pager::release(int64_t layer) {
@@ -383,6 +419,7 @@ bool Pager::release(int64_t layer) {
   if (--holds_ > 0)
     return true;
   int64_t begun = clock_.now();
+  reportObserved();
   drain();
   if (fastSlots_.freeCount() < fastSlots_.total() / 4)
     for (uint32_t number : sealed_)

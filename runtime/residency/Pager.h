@@ -58,6 +58,7 @@ public:
   /// Blocks that may still get content: INT64_MAX, but fewer once the slow tier's device is full.
   int64_t roomBlocks() const;
   const PagerCounters &counters() const { return counters_; }
+  const AttentionSpread &attention() const { return attention_; }
   const Tier &slow() const { return *slow_; }
   /// Of the page table, transfers included.
   uint64_t metadataBytes() const;
@@ -84,6 +85,9 @@ public:
   /// the order acquire, release.
   bool acquire(int64_t layer, quire_kv_view &out);
   bool release(int64_t layer);
+  /// Between acquire and release of a layer: the share of the attention to it that each block had, [sequences][stride] of the step. A page counts for the most
+  /// that a sequence and a layer gave it.
+  void observe(const float *shares);
   /// A layer past the last one stands for the first ones of the next step.
   /// False: nothing had to move.
   bool prefetch(int64_t layer, int64_t first, int64_t count);
@@ -147,7 +151,7 @@ private:
   char *slotAddress(uint32_t slot) const { return arena_.data() + slot * geometry_.pageBytes; }
   /// Groups until the step comes to this one.
   uint32_t distance(uint32_t group) const { return (group + geometry_.groups - current_) % geometry_.groups; }
-  void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None);
+  void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
 
   // Slots: Slots.cpp.
   void become(Page &page, State state);
@@ -185,6 +189,7 @@ private:
   void fail(Status status);
   bool prefetchPage(uint32_t number);
   void listPages(uint32_t group);
+  void reportObserved();
   void fillSlots(uint32_t group);
   Status validateSlots() const;
 
@@ -221,10 +226,13 @@ private:
   uint32_t group_ = none;           // held
   uint32_t holds_ = 0;              // its layers that are acquired
   uint32_t current_ = 0;            // group that was held last
+  std::vector<float> shares_;      // [pages] of those in observed_; empty: nothing was ever observed
+  std::vector<uint32_t> observed_; // pages of the held group with a share
   std::vector<uint32_t> held_, loads_, fresh_, written_, sealed_, slots_;
   Status failure_;
 
   PagerCounters counters_;
+  AttentionSpread attention_;
   Trace *trace_ = nullptr;
   int64_t traceStart_ = 0;
 };

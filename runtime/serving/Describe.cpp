@@ -154,7 +154,9 @@ std::string describeJson(const std::string &folder, const Manifest &manifest, ui
                       {"value_dim", l.value_dim},
                       {"element", runtime::elementName(l.element)},
                       {"lanes", l.lanes},
-                      {"block_bytes", l.block_bytes}});
+                      {"block_bytes", l.block_bytes},
+                      {"query_heads", l.query_heads},
+                      {"window", l.window}});
   root["layers"] = std::move(layers);
   root["scratch"] = {{"fixed", info.scratch_fixed},
                      {"per_token", info.scratch_per_token},

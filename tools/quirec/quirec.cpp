@@ -21,6 +21,8 @@ static cl::opt<std::string> output("o", cl::desc("the model folder to write, suc
 static cl::opt<std::string> target("target", cl::desc("what to generate code for: cpu"), cl::init("cpu"), cl::cat(category));
 static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's name; host: this machine's"), cl::init("host"), cl::cat(category));
 static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
+static cl::opt<std::string> kvType("kv-type", cl::desc("how K and V are stored: model (as in the file), f16, bf16, int8; others than model round, so that logits differ from the file's (model)"),
+                                   cl::value_desc("TYPE"), cl::init("model"), cl::cat(category));
 static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two from 4 (16)"), cl::init(16), cl::cat(category));
 static cl::opt<int64_t> prefetchDistance("kv-prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
 static cl::list<std::string> inputRoles("input-role", cl::desc("what an input is for, where its uses leave a doubt; roles: input-ids, position-ids, attention-mask, encoder-mask, cache-position, past-lengths, total-lengths, last-positions, total-length, past-length, use-cache-branch, state, caller-mask, prefix-length, unused"), cl::value_desc("NAME=ROLE"), cl::cat(category));
@@ -76,6 +78,7 @@ int main(int argc, char **argv) {
   options.mattr.assign(mattr.begin(), mattr.end());
   options.inputRoles.assign(inputRoles.begin(), inputRoles.end());
   options.blockTokens = blockTokens;
+  options.kvType = kvType;
   options.prefetchDistance = prefetchDistance;
   options.inspect = inspect;
   options.json = json;
@@ -86,6 +89,8 @@ int main(int argc, char **argv) {
   options.quiet = quiet;
   options.compileTo = compileTo;
   options.breakAttend = breakAttend;
+  if (!llvm::is_contained({"model", "f16", "bf16", "int8"}, kvType.getValue()))
+    return usage("expected --kv-type=model, f16, bf16 or int8, but got '" + kvType + "'");
   if (blockTokens < 4 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
     return usage("expected --block-tokens of a power of two from 4 to 4096, but got " + llvm::Twine(blockTokens));
   if (prefetchDistance < 0)

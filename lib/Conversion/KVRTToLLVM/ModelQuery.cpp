@@ -7,20 +7,24 @@ using namespace mlir;
 using namespace quire::kvrt;
 
 static int64_t elementCode(Type element) {
+  if (element.isInteger(8))
+    return QUIRE_ELEMENT_I8;
   return element.isF32() ? QUIRE_ELEMENT_F32 : element.isF16() ? QUIRE_ELEMENT_F16 : QUIRE_ELEMENT_BF16;
 }
 
 // quire_model_layer[]: structures of 64-bit integers, so an array of them.
 static LLVM::GlobalOp emitLayers(OpBuilder &builder, ModelOp model) {
   SmallVector<int64_t> values;
-  for (Type type : model.getLayers().getAsValueRange<TypeAttr>()) {
+  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows();
+  for (auto [index, type] : llvm::enumerate(model.getLayers().getAsValueRange<TypeAttr>())) {
     auto state = cast<StateType>(type);
     values.append({state.getHeads(), state.getKey(), state.getValue(), elementCode(state.getElement()),
-                   state.getLanes(), state.getValueOffset(), state.getBlockBytes()});
+                   state.getLanes(), state.getValueOffset(), state.getBlockBytes(), queryHeads.empty() ? 0 : queryHeads[index],
+                   windows.empty() ? 0 : windows[index]});
   }
-  static_assert(sizeof(quire_model_layer) == 7 * sizeof(int64_t));
+  static_assert(sizeof(quire_model_layer) == 9 * sizeof(int64_t));
   if (values.empty())
-    values.assign(7, 0);
+    values.assign(9, 0);
   int64_t count = values.size();
   auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), count);
   auto value = DenseElementsAttr::get(RankedTensorType::get({count}, builder.getI64Type()), ArrayRef(values));

@@ -50,14 +50,15 @@ struct LowerAcquire : ConvertOpToLLVMPattern<AcquireOp> {
   LogicalResult matchAndRewrite(AcquireOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto pointer = LLVM::LLVMPointerType::get(op.getContext());
-    auto viewType = LLVM::LLVMStructType::getLiteral(op.getContext(), {pointer, rewriter.getI64Type(), pointer});
+    auto viewType = LLVM::LLVMStructType::getLiteral(op.getContext(), {pointer, rewriter.getI64Type(), pointer, pointer});
     Value view = stackSlot(rewriter, op, viewType), layer = layerNumber(rewriter, loc, adaptor.getBase(), op.getLayer());
     callRuntime<AcquireOp>(rewriter, loc, adaptor.getBatch(), {layer, view});
     Value base = LLVM::LoadOp::create(rewriter, loc, pointer, view);
     Value stride = loadStepField(rewriter, loc, view, 1, rewriter.getI64Type());
     Value tables = loadStepField(rewriter, loc, view, 2, pointer);
+    Value observed = loadStepField(rewriter, loc, view, 3, pointer);
     Value state = LLVM::PoisonOp::create(rewriter, loc, getTypeConverter()->convertType(op.getType()));
-    SmallVector<Value> fields = {base, stride, tables, layer};
+    SmallVector<Value> fields = {base, stride, tables, observed, layer};
     for (auto [i, value] : llvm::enumerate(fields))
       state = LLVM::InsertValueOp::create(rewriter, loc, state, value, static_cast<int64_t>(i));
     rewriter.replaceOp(op, state);

@@ -12,7 +12,7 @@ namespace quire::kvrt {
 constexpr int64_t logitsField = 6, weightsField = 7, scratchField = 8, runtimeField = 9, contextField = 10;
 
 // Fields of the struct that stands for a state.
-constexpr int64_t stateBase = 0, stateStride = 1, stateTables = 2, stateLayer = 3;
+constexpr int64_t stateBase = 0, stateStride = 1, stateTables = 2, stateObserved = 3, stateLayer = 4;
 
 /// The byte address `pointer` + `offset` (i64).
 inline mlir::Value advance(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value pointer, mlir::Value offset) {

@@ -99,6 +99,31 @@ struct LowerTables : ViewPattern<TablesOp> {
   }
 };
 
+struct LowerIsObserved : ViewPattern<IsObservedOp> {
+  using ViewPattern::ViewPattern;
+
+  LogicalResult matchAndRewrite(IsObservedOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value pointer = LLVM::ExtractValueOp::create(rewriter, loc, adaptor.getState(), stateObserved);
+    Value null = LLVM::ZeroOp::create(rewriter, loc, pointer.getType());
+    rewriter.replaceOp(op, LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne, pointer, null));
+    return success();
+  }
+};
+
+struct LowerObserved : ViewPattern<ObservedOp> {
+  using ViewPattern::ViewPattern;
+
+  LogicalResult matchAndRewrite(ObservedOp op, OpAdaptor adaptor, ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value sequences = extentField(rewriter, loc, adaptor.getBatch(), Extent::sequences);
+    Value stride = extentField(rewriter, loc, adaptor.getBatch(), Extent::table_stride);
+    Value pointer = LLVM::ExtractValueOp::create(rewriter, loc, adaptor.getState(), stateObserved);
+    rewriter.replaceOp(op, view(rewriter, loc, op.getType(), pointer, {sequences, stride}));
+    return success();
+  }
+};
+
 struct LowerExtent : ViewPattern<ExtentOp> {
   using ViewPattern::ViewPattern;
 
@@ -177,7 +202,12 @@ struct LowerScratch : ViewPattern<ScratchOp> {
   }
 };
 
-// The part of a block that starts `offset` bytes into it.
+// Bytes from the start of a block to a part of it.
+int64_t offsetOf(KeyPageOp, StateType) { return 0; }
+int64_t offsetOf(ValuePageOp, StateType state) { return state.getValueOffset(); }
+int64_t offsetOf(KeyScalesOp, StateType state) { return state.getKeyScalesOffset(); }
+int64_t offsetOf(ValueScalesOp, StateType state) { return state.getValueScalesOffset(); }
+
 template <typename Op>
 struct LowerPage : ViewPattern<Op> {
   using ViewPattern<Op>::ViewPattern;
@@ -189,8 +219,8 @@ struct LowerPage : ViewPattern<Op> {
     Value base = LLVM::ExtractValueOp::create(rewriter, loc, adaptor.getState(), stateBase);
     Value stride = LLVM::ExtractValueOp::create(rewriter, loc, adaptor.getState(), stateStride);
     Value offset = this->product(rewriter, loc, adaptor.getBlock(), stride);
-    if (std::is_same_v<Op, ValuePageOp>)
-      offset = LLVM::AddOp::create(rewriter, loc, offset, this->constant(rewriter, loc, state.getValueOffset()));
+    if (int64_t inBlock = offsetOf(op, state))
+      offset = LLVM::AddOp::create(rewriter, loc, offset, this->constant(rewriter, loc, inBlock));
     auto type = cast<MemRefType>(op.getResult().getType());
     rewriter.replaceOp(op, this->view(rewriter, loc, type, advance(rewriter, loc, base, offset), {}));
     return success();
@@ -203,13 +233,13 @@ void quire::kvrt::populateKVRTToLLVMTypes(LLVMTypeConverter &converter) {
   converter.addConversion([](BatchType type) { return LLVM::LLVMPointerType::get(type.getContext()); });
   converter.addConversion([](StateType type) {
     Type pointer = LLVM::LLVMPointerType::get(type.getContext()), i64 = IntegerType::get(type.getContext(), 64);
-    return LLVM::LLVMStructType::getLiteral(type.getContext(), {pointer, i64, pointer, i64});
+    return LLVM::LLVMStructType::getLiteral(type.getContext(), {pointer, i64, pointer, pointer, i64});
   });
 }
 
 void quire::kvrt::populateViewPatterns(const LLVMTypeConverter &converter, RewritePatternSet &patterns,
                                        SymbolTableCollection &tables) {
-  patterns.add<LowerRead, LowerTables, LowerExtent, LowerWeightAt, LowerLogits, LowerScratch, LowerPage<KeyPageOp>,
-               LowerPage<ValuePageOp>>(converter);
+  patterns.add<LowerRead, LowerTables, LowerIsObserved, LowerObserved, LowerExtent, LowerWeightAt, LowerLogits, LowerScratch, LowerPage<KeyPageOp>,
+               LowerPage<ValuePageOp>, LowerPage<KeyScalesOp>, LowerPage<ValueScalesOp>>(converter);
   patterns.add<LowerWeight>(converter, tables);
 }

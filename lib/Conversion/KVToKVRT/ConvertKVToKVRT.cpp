@@ -20,6 +20,8 @@ struct Layer {
   kvrt::StateType type;
   Value handle;               // null before the first use
   Operation *lastUse = nullptr; // the converted op after which the layer is released
+  int64_t observedHeads = 0;    // query heads of the attend that is observed; 0: none
+  std::optional<int64_t> window; // keys that some attend sees, 0: all; nothing before the first
 };
 
 class StepConversion {
@@ -55,11 +57,23 @@ public:
   int64_t vocabulary() const { return logitColumns; }
   /// Tokens of a block; 1 for a step without states.
   int64_t blockTokens() const { return layers.empty() ? 1 : layers.front().type.getBlock(); }
+  SmallVector<int64_t> queryHeads() const {
+    return numbers([](const Layer &layer) { return layer.observedHeads; });
+  }
+  SmallVector<int64_t> windows() const {
+    return numbers([](const Layer &layer) { return layer.window.value_or(0); });
+  }
   SmallVector<Type> layerTypes() const {
     return llvm::map_to_vector(layers, [](const Layer &layer) -> Type { return layer.type; });
   }
 
 private:
+  /// One of each layer; none where all are 0.
+  SmallVector<int64_t> numbers(llvm::function_ref<int64_t(const Layer &)> of) const {
+    SmallVector<int64_t> all = llvm::map_to_vector(layers, of);
+    return llvm::all_of(all, [](int64_t n) { return n == 0; }) ? SmallVector<int64_t>() : all;
+  }
+
   LogicalResult checkSignature() {
     if (!function.getBody().hasOneBlock())
       return function.emitError("not implemented: convert a step of several blocks");
@@ -100,7 +114,7 @@ private:
       if (!layers.empty() && layers.front().type.getBlock() != layout.getBlock())
         return function.emitError("not implemented: convert states of different block sizes");
       layerOf[state] = layers.size();
-      layers.push_back({static_cast<int64_t>(layers.size()), handleType, {}, {}});
+      layers.push_back({static_cast<int64_t>(layers.size()), handleType, {}, {}, 0, std::nullopt});
     }
     return success();
   }
@@ -124,7 +138,7 @@ private:
 
   LogicalResult convert(Operation *op) {
     return TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<kv::PositionsOp, kv::AppendOp, kv::AttendOp, kv::SelectOp, kv::PrefetchOp>([&](auto typed) { return convertOp(typed); })
+        .Case<kv::PositionsOp, kv::AppendOp, kv::AttendOp, kv::SelectOp, kv::PrefetchOp, kv::ObserveOp>([&](auto typed) { return convertOp(typed); })
         .Default([](Operation *other) { return other->emitError("not implemented: convert ") << other->getName(); });
   }
 
@@ -154,8 +168,12 @@ private:
                                          builder.getF32FloatAttr(static_cast<float>(op.getScale().convertToDouble())),
                                          builder.getF32FloatAttr(op.getSoftcap() ? static_cast<float>(op.getSoftcap()->convertToDouble()) : 0.0f),
                                          builder.getI64IntegerAttr(op.getWindow().value_or(0)), builder.getI64IntegerAttr(op.getChunk().value_or(0)),
-                                         builder.getBoolAttr(op.getCausal()), op.getAlibiAttr());
+                                         builder.getBoolAttr(op.getCausal()), op.getAlibiAttr(), /*observe=*/UnitAttr());
     layer.lastUse = attend;
+    // A chunk ends where the next one begins: no key before it is seen again.
+    int64_t seen = static_cast<int64_t>(op.getWindow().value_or(0)), chunk = static_cast<int64_t>(op.getChunk().value_or(0));
+    seen = seen && chunk ? std::min(seen, chunk) : std::max(seen, chunk);
+    layer.window = !layer.window || (*layer.window && seen) ? std::max(layer.window.value_or(0), seen) : 0;
     op.getResult().replaceAllUsesWith(attend->getResult(0));
     return success();
   }
@@ -187,6 +205,16 @@ private:
     OpBuilder builder(op);
     int64_t number = layerOf.lookup(op.getState());
     kvrt::PrefetchOp::create(builder, op.getLoc(), batch, builder.getI64IntegerAttr(number), op.getFirstAttr(), op.getCountAttr());
+    return success();
+  }
+
+  LogicalResult convertOp(kv::ObserveOp op) {
+    Layer &layer = layers[layerOf.lookup(op.getState())];
+    auto attend = dyn_cast_or_null<kvrt::AttendOp>(layer.lastUse);
+    if (!attend)
+      return op.emitError("expected an attend of the state before it is observed");
+    attend.setObserve(true);
+    layer.observedHeads = cast<ShapedType>(attend.getQuery().getType()).getDimSize(1);
     return success();
   }
 
@@ -259,7 +287,8 @@ private:
     OpBuilder builder(step);
     kvrt::ModelOp::create(builder, step.getLoc(), FlatSymbolRefAttr::get(step.getSymNameAttr()), builder.getI64IntegerAttr(conversion.vocabulary()),
                           builder.getI64IntegerAttr(tokenLimit), builder.getI64IntegerAttr(maxPositions), builder.getI64IntegerAttr(conversion.blockTokens()),
-                          builder.getTypeArrayAttr(conversion.layerTypes()), IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+                          builder.getTypeArrayAttr(conversion.layerTypes()),
+                          builder.getDenseI64ArrayAttr(conversion.queryHeads()), builder.getDenseI64ArrayAttr(conversion.windows()), IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
   }
 };
 } // namespace

@@ -26,6 +26,7 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   chunk = op.getChunk();
   causal = op.getCausal();
   sinks = op.getSinks() != nullptr;
+  observe = op.getObserve();
   prefetchPages = options.prefetchTokens ? std::max<int64_t>(1, options.prefetchTokens / state.getBlock()) : 0;
   partPages = std::max<int64_t>(1, options.partTokens / state.getBlock());
   places = op.getParts() ? cast<MemRefType>(op.getParts().getType()).getDimSize(0) : 0;

@@ -31,7 +31,7 @@ struct AttendPlan : AttendShape {
   int64_t tileRows;  // rows that are handled together
   int64_t taskRows;  // rows of a task when there are many
   int64_t places;    // for results over parts; 0: rows are never cut
-  bool causal, sinks;
+  bool causal, sinks, observe;
   bool breakHeads, breakBlock, breakParts; // wrong on purpose
 };
 

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 #include <numeric>
@@ -30,6 +31,10 @@ public:
         lanes(shape.lanes()), elementBytes(shape.state.getElement().getIntOrFloatBitWidth() / 8) {}
 
   void emit() {
+    if (first == 0 && page.next.keyScales) {
+      prefetchScales(page.next.keyScales);
+      prefetchScales(page.next.valueScales);
+    }
     int64_t groups = shape.state.getBlock() / lanes;
     int64_t together = std::gcd(groups, std::max<int64_t>(1, llvm::bit_floor(uint64_t(shape.accumulators() / count))));
     Value low = e.mul(e.div(page.from, lanes * together), together);
@@ -46,18 +51,43 @@ private:
 
   // scores = query . key, for `together` groups of lanes; the products of a key are added in ascending feature order.
   void emitScores(Value group, int64_t together) {
-    int64_t loadBytes = lanes * elementBytes, features = shape.state.getKey();
-    int64_t unroll = std::gcd(features, std::max<int64_t>(2, cacheLine / loadBytes));
-    Values sums(count * together, e.zeros(lanes));
-    sums = e.loop(e.index(0), e.index(features), unroll, sums, [&](Value feature, ValueRange carried) {
-      Values next(carried);
-      for (int64_t u = 0; u < unroll; ++u)
-        scoreStep(group, together, e.add(feature, u), u, next);
-      return next;
-    });
+    Values scores;
+    if (!shape.state.isQuantized()) {
+      scores = sumProducts(group, together, {0, shape.state.getKey()});
+    } else {
+      scores.assign(count * together, e.zeros(lanes));
+      for (auto [index, features] : llvm::enumerate(codeGroups(shape.state.getKey())))
+        addCodes(group, together, index, sumProducts(group, together, features), scores);
+    }
     for (int64_t row = 0; row < count; ++row)
       for (int64_t g = 0; g < together; ++g)
-        e.storeVector(sums[row * together + g], buffers.scores, {folded(row), e.mul(e.add(group, g), lanes)});
+        e.storeVector(scores[row * together + g], buffers.scores, {folded(row), e.mul(e.add(group, g), lanes)});
+  }
+
+  Values sumProducts(Value group, int64_t together, Piece features) {
+    int64_t unroll = std::gcd(features.width, std::max<int64_t>(2, cacheLine / (lanes * elementBytes)));
+    Values sums(count * together, e.zeros(lanes));
+    return e.loop(e.index(features.offset), e.index(features.offset + features.width), unroll, sums,
+                  [&](Value feature, ValueRange carried) {
+                    Values next(carried);
+                    for (int64_t u = 0; u < unroll; ++u)
+                      scoreStep(group, together, e.add(feature, u), u, next);
+                    return next;
+                  });
+  }
+
+  // query . (zero + scale * code) = scale * (query . code) + zero * (sum of the query).
+  void addCodes(Value group, int64_t together, int64_t features, const Values &sums, Values &scores) {
+    for (int64_t g = 0; g < together; ++g) {
+      Value slot = e.mul(e.add(group, g), lanes);
+      Value scale = e.loadVector(page.block.keyScales, {page.head, e.index(features), e.index(0), slot}, lanes);
+      Value zero = e.loadVector(page.block.keyScales, {page.head, e.index(features), e.index(1), slot}, lanes);
+      for (int64_t row = 0; row < count; ++row) {
+        Value querySum = e.broadcast(e.load(buffers.querySums, {folded(row), e.index(features)}), lanes);
+        Value &score = scores[row * together + g];
+        score = e.fma(scale, sums[row * together + g], e.fma(zero, querySum, score));
+      }
+    }
   }
 
   void scoreStep(Value group, int64_t together, Value feature, int64_t unrolled, Values &sums) {
@@ -65,10 +95,10 @@ private:
     Values keys;
     for (int64_t g = 0; g < together; ++g) {
       Value at = e.add(group, g);
-      if (first == 0 && page.nextKey && unrolled * loadBytes % cacheLine == 0)
+      if (first == 0 && page.next.key && unrolled * loadBytes % cacheLine == 0)
         for (int64_t byte = 0; byte < loadBytes; byte += cacheLine)
-          prefetch(page.nextKey, {page.head, at, feature, e.index(byte / elementBytes)});
-      keys.push_back(e.loadVector(page.key, {page.head, at, feature, e.index(0)}, lanes));
+          prefetch(page.next.key, {page.head, at, feature, e.index(byte / elementBytes)});
+      keys.push_back(e.loadVector(page.block.key, {page.head, at, feature, e.index(0)}, lanes));
     }
     for (int64_t row = 0; row < count; ++row) {
       Value query = e.broadcast(e.load(buffers.query, {folded(row), feature}), lanes);
@@ -160,7 +190,9 @@ private:
     });
     for (int64_t row = 0; row < count; ++row) {
       Value scaled = arith::MulFOp::create(e.builder, e.loc, scalar(buffers.sum, row), scalar(buffers.rescale, row));
-      Value sum = arith::AddFOp::create(e.builder, e.loc, scaled, e.sumOf(sums[row]));
+      Value ofPage = e.sumOf(sums[row]), sum = arith::AddFOp::create(e.builder, e.loc, scaled, ofPage);
+      if (buffers.pageSums)
+        e.store(ofPage, buffers.pageSums, {folded(row)});
       e.store(sum, buffers.sum, {folded(row)});
     }
   }
@@ -168,7 +200,9 @@ private:
   // accumulator = accumulator * rescale + scores . value, over the slots that some row sees, in ascending order.
   void emitValues() {
     SmallVector<Piece> pieces = cutIntoVectors(shape.state.getValue(), shape.valueLanes());
-    size_t together = std::max<int64_t>(1, shape.accumulators() / count);
+    // Codes become numbers in registers of their own; floats are operands in memory.
+    size_t most = std::max<int64_t>(1, shape.accumulators() / (count + shape.state.isQuantized()));
+    size_t passes = llvm::divideCeil(pieces.size(), most), together = llvm::divideCeil(pieces.size(), passes);
     for (size_t start = 0; start < pieces.size(); start += together)
       emitValuePieces(ArrayRef(pieces).slice(start, std::min(together, pieces.size() - start)));
   }
@@ -185,9 +219,9 @@ private:
     sums = e.loop(page.from, page.to, 1, sums, [&](Value slot, ValueRange carried) {
       Values next(carried), values;
       for (Piece piece : pieces) {
-        if (first == 0 && page.nextValue && piece.offset * elementBytes % cacheLine == 0)
-          prefetch(page.nextValue, {page.head, slot, e.index(piece.offset)});
-        values.push_back(e.loadVector(page.value, {page.head, slot, e.index(piece.offset)}, piece.width));
+        if (first == 0 && page.next.value && piece.offset * elementBytes % cacheLine == 0)
+          prefetch(page.next.value, {page.head, slot, e.index(piece.offset)});
+        values.push_back(loadValue(slot, piece));
       }
       for (int64_t row = 0; row < count; ++row) {
         Value weight = e.load(buffers.scores, {folded(row), slot});
@@ -201,6 +235,23 @@ private:
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, piece] : llvm::enumerate(pieces))
         e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.offset)});
+  }
+
+  Value loadValue(Value slot, Piece piece) {
+    Value value = e.loadVector(page.block.value, {page.head, slot, e.index(piece.offset)}, piece.width);
+    if (!shape.state.isQuantized())
+      return value;
+    Value group = e.index(piece.offset / kvrt::StateType::groupFeatures);
+    Value scale = e.load(page.block.valueScales, {page.head, group, e.index(0), slot});
+    Value zero = e.load(page.block.valueScales, {page.head, group, e.index(1), slot});
+    return e.fma(value, e.broadcast(scale, piece.width), e.broadcast(zero, piece.width));
+  }
+
+  void prefetchScales(Value scales) {
+    ArrayRef<int64_t> extents = cast<MemRefType>(scales.getType()).getShape();
+    int64_t floats = cacheLine / sizeof(float), block = extents[3], floatsOfHead = extents[1] * extents[2] * block;
+    for (int64_t at = 0; at < floatsOfHead; at += floats)
+      prefetch(scales, {page.head, e.index(at / block / 2), e.index(at / block % 2), e.index(at % block)});
   }
 
   // Locality 2: into the second-level cache, which measured faster than the first.
@@ -218,6 +269,13 @@ private:
 };
 
 } // namespace
+
+SmallVector<Piece> quire::cpu::codeGroups(int64_t features) {
+  SmallVector<Piece> groups;
+  for (int64_t first = 0; first < features; first += kvrt::StateType::groupFeatures)
+    groups.push_back({first, std::min(kvrt::StateType::groupFeatures, features - first)});
+  return groups;
+}
 
 void quire::cpu::emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
                                 ArrayRef<AttendRow> rows, const AttendPage &page) {

@@ -23,14 +23,19 @@ struct AttendShape {
   int64_t accumulators() const { return vectorBytes >= 64 ? 24 : 12; }
 };
 
+/// The features of each scale and zero of a row of codes.
+llvm::SmallVector<Piece> codeGroups(int64_t features);
+
 /// Buffers of a task, in f32, and the rows' visible keys.
 struct AttendBuffers {
   mlir::Value query;       // [folded][key]
+  mlir::Value querySums;   // [folded][groups], over the features of each group, where keys are codes
   mlir::Value accumulator; // [folded][value]
   mlir::Value scores;      // [folded][block]
   mlir::Value maximum;     // [folded]
   mlir::Value sum;         // [folded]
   mlir::Value rescale;     // [folded]
+  mlir::Value pageSums;    // [folded], of the weights of the last page, where attention is observed
   mlir::Value slopes;      // [query heads], with alibi
 };
 
@@ -39,9 +44,14 @@ struct AttendRow {
   mlir::Value position, low, high;
 };
 
-/// One page: its parts, the first key of it, the slots [from, to) that some row sees, and pages to prefetch (may be null).
+/// The parts of one block; scales where elements are codes.
+struct AttendBlock {
+  mlir::Value key, value, keyScales, valueScales;
+};
+
+/// One page: its parts and those of the page to prefetch (may be null), the first key of it, and the slots [from, to) that some row sees.
 struct AttendPage {
-  mlir::Value key, value, nextKey, nextValue;
+  AttendBlock block, next;
   mlir::Value head, base, from, to;
 };
 

@@ -154,6 +154,8 @@ Value KernelEmitter::widen(Value value) {
   Type type = builder.getF32Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     type = vector.clone(type);
+  if (getElementTypeOrSelf(value.getType()).isInteger(8))
+    return arith::UIToFPOp::create(builder, loc, type, value);
   return arith::ExtFOp::create(builder, loc, type, value);
 }
 
@@ -163,6 +165,8 @@ Value KernelEmitter::narrow(Value value, Type element) {
   Type type = element;
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     type = vector.clone(element);
+  if (element.isInteger(8))
+    return arith::FPToUIOp::create(builder, loc, type, value);
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 

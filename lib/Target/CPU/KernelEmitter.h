@@ -77,7 +77,7 @@ public:
   /// The greater of two, `b` when `a` is not a number.
   Value greater(Value a, Value b);
 
-  /// Memory of f32, f16 or bf16.
+  /// Memory of f32, f16, bf16, or i8 for unsigned integers, which take numbers in [0, 256) and drop what is behind the point.
   Value load(Value memref, mlir::ValueRange indices);
   void store(Value scalar, Value memref, mlir::ValueRange indices);
   Value loadVector(Value memref, mlir::ValueRange indices, int64_t width);

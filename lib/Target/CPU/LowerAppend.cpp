@@ -4,6 +4,7 @@
 #include "lib/Target/CPU/KernelEmitter.h"
 #include "lib/Target/CPU/Passes.h"
 #include "lib/Target/CPU/StepFields.h"
+#include "lib/Target/CPU/StoredRow.h"
 
 namespace quire::cpu {
 #define GEN_PASS_DEF_LOWERAPPEND
@@ -32,12 +33,13 @@ void emitAppend(KernelEmitter &e, kvrt::StateType type, int64_t lanes, ValueRang
     Value keyPage = kvrt::KeyPageOp::create(e.builder, e.loc, state, block);
     Value valuePage = kvrt::ValuePageOp::create(e.builder, e.loc, state, block);
     e.loop(e.index(0), e.index(type.getHeads()), 1, [&](Value head) {
-      e.loop(e.index(0), e.index(type.getKey()), 1, [&](Value feature) {
-        e.store(e.load(key, {row, head, feature}), keyPage, {head, group, feature, lane});
-      });
-      e.eachVector(type.getValue(), lanes, [&](Value offset, int64_t width) {
-        e.storeVector(e.loadVector(value, {row, head, offset}, width), valuePage, {head, slot, offset});
-      });
+      StoredRow keyRow(e, key, row, head, type.getKey(), lanes), valueRow(e, value, row, head, type.getValue(), lanes);
+      if (type.isQuantized()) {
+        keyRow.quantize(kvrt::KeyScalesOp::create(e.builder, e.loc, state, block), slot);
+        valueRow.quantize(kvrt::ValueScalesOp::create(e.builder, e.loc, state, block), slot);
+      }
+      keyRow.eachFeature([&](Value feature, Value element) { e.store(element, keyPage, {head, group, feature, lane}); });
+      valueRow.eachVector([&](Value feature, Value elements) { e.storeVector(elements, valuePage, {head, slot, feature}); });
     });
   });
 }

@@ -58,7 +58,11 @@ public:
     buffers.sum = current.sum;
     buffers.rescale = e.stackBuffer({folded});
     buffers.slopes = slopes;
+    if (plan.state.isQuantized())
+      buffers.querySums = e.stackBuffer({folded, static_cast<int64_t>(codeGroups(plan.state.getKey()).size())});
     tables = rows.step.tables(a.state);
+    if (plan.observe)
+      buffers.pageSums = e.stackBuffer({folded});
   }
 
   void emit() {
@@ -125,18 +129,38 @@ private:
         Value query = e.loadVector(a.query, {rowOf(row, at), queryHead(at), offset}, width);
         e.storeVector(query, buffers.query, {at, offset});
       });
+      if (plan.state.isQuantized())
+        emitQuerySums(at);
     });
     e.ifThen(several, [&] { e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(total, at); }); });
     // Positions ascend within a sequence, and so do both ends of what is visible.
     int64_t block = plan.state.getBlock();
     Value firstPage = e.div(seen.front().low, block), lastPage = e.ceilDiv(seen.back().high, block);
+    Value next = e.add(row, static_cast<int64_t>(seen.size())), watched;
+    if (plan.observe)
+      watched = e.equal(next, rows.endOf(sequence));
     e.loop(parts.first, parts.end, 1, [&](Value index) {
       e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(current, at); });
       Value from = e.mul(index, parts.pages), to = e.add(from, parts.pages);
-      e.loop(e.max(firstPage, from), e.min(lastPage, to), 1, [&](Value page) { emitPage(page, lastPage, seen); });
+      e.loop(e.max(firstPage, from), e.min(lastPage, to), 1, [&](Value page) {
+        emitPage(page, lastPage, seen);
+        if (plan.observe)
+          e.ifThen(watched, [&] { emitObserve(page, seen.size() - 1); });
+      });
       Value merged = plan.breakParts ? e.both(several, e.below(parts.first, index)) : several;
       e.ifThen(merged, [&] { e.loop(e.index(0), folded, 1, [&](Value at) { emitMerge(at); }); });
     });
+  }
+
+  void emitQuerySums(Value at) {
+    for (auto [group, features] : llvm::enumerate(codeGroups(plan.state.getKey()))) {
+      Value sum = e.f32(0.0f);
+      for (Piece piece : cutIntoVectors(features.width, plan.valueLanes())) {
+        Value query = e.loadVector(buffers.query, {at, e.index(features.offset + piece.offset)}, piece.width);
+        sum = arith::AddFOp::create(e.builder, e.loc, sum, e.sumOf(query));
+      }
+      e.store(sum, buffers.querySums, {at, e.index(group)});
+    }
   }
 
   void emitMerge(Value at) {
@@ -148,22 +172,41 @@ private:
   Value rowOf(Value row, Value folded) { return e.add(row, e.div(folded, plan.group)); }
   Value queryHead(Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
 
+  AttendBlock viewBlock(Value block) {
+    OpBuilder &b = e.builder;
+    AttendBlock parts;
+    parts.key = kvrt::KeyPageOp::create(b, e.loc, a.state, block);
+    parts.value = kvrt::ValuePageOp::create(b, e.loc, a.state, block);
+    if (plan.state.isQuantized()) {
+      parts.keyScales = kvrt::KeyScalesOp::create(b, e.loc, a.state, block);
+      parts.valueScales = kvrt::ValueScalesOp::create(b, e.loc, a.state, block);
+    }
+    return parts;
+  }
+
   void emitPage(Value index, Value lastPage, ArrayRef<AttendRow> seen) {
     AttendPage page;
     Value block = e.loadIndex(tables, {sequence, plan.breakBlock ? e.index(0) : index});
-    page.key = kvrt::KeyPageOp::create(e.builder, e.loc, a.state, block);
-    page.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, block);
+    page.block = viewBlock(block);
     if (plan.prefetchPages) {
       Value ahead = e.min(e.add(index, plan.prefetchPages), e.sub(lastPage, e.index(1)));
-      Value next = e.loadIndex(tables, {sequence, ahead});
-      page.nextKey = kvrt::KeyPageOp::create(e.builder, e.loc, a.state, next);
-      page.nextValue = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, next);
+      page.next = viewBlock(e.loadIndex(tables, {sequence, ahead}));
     }
     page.head = plan.breakHeads ? e.rem(e.add(head, 1), plan.state.getHeads()) : head;
     page.base = e.mul(index, plan.state.getBlock());
     page.from = e.max(e.sub(seen.front().low, page.base), e.index(0));
     page.to = e.min(e.sub(seen.back().high, page.base), e.index(plan.state.getBlock()));
     emitAttendTile(e, plan, buffers, seen, page);
+  }
+
+  // What row `last` of the tile, the last new one of its sequence, sees of the page.
+  void emitObserve(Value page, int64_t last) {
+    auto type = MemRefType::get({ShapedType::kDynamic, plan.heads, ShapedType::kDynamic, 2}, e.builder.getF32Type());
+    Value observed = kvrt::ObservedOp::create(e.builder, e.loc, type, a.state, a.batch);
+    e.loop(e.index(last * plan.group), e.index((last + 1) * plan.group), 1, [&](Value at) {
+      e.store(e.load(buffers.pageSums, {at}), observed, {sequence, queryHead(at), page, e.index(0)});
+      e.store(e.load(current.maximum, {at}), observed, {sequence, queryHead(at), page, e.index(1)});
+    });
   }
 
   void emitKeep(Value row, int64_t count) {
@@ -293,10 +336,18 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
       places = emitPlaces(e, plan, rows, tasks);
       count = e.mul(tasks, e.max(places, e.index(1)));
     }
-    emitLoop(e, op, plan, kernels, "attend", places, count,
-             [](KernelEmitter &inner, const AttendPlan &shared, Value slopes, ValueRange arguments) {
-               AttendKernel(inner, shared, slopes, arguments).emit();
-             });
+    auto emitAttend = [](KernelEmitter &inner, const AttendPlan &shared, Value slopes, ValueRange arguments) {
+      AttendKernel(inner, shared, slopes, arguments).emit();
+    };
+    // A kernel of its own for where the runtime asks: in one for both, the question costs a twentieth of a step.
+    AttendPlan silent = plan;
+    silent.observe = false;
+    auto emitSilent = [&] { emitLoop(e, op, silent, kernels, "attend", places, count, emitAttend); };
+    if (plan.observe)
+      e.ifThen(kvrt::IsObservedOp::create(builder, op.getLoc(), op.getState()),
+               [&] { emitLoop(e, op, plan, kernels, "observe", places, count, emitAttend); }, emitSilent);
+    else
+      emitSilent();
     if (plan.places)
       e.ifThen(e.atLeast(places, e.index(1)), [&] {
         emitLoop(e, op, plan, kernels, "combine", places, e.mul(tokens, plan.heads), emitCombine);

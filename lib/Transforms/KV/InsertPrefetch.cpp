@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Requests the blocks of later states while earlier ones are attended.
-#include "dialects/KV/KVDialect.h"
+#include "lib/Transforms/KV/EnteringState.h"
 #include "lib/Transforms/KV/Passes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -14,13 +14,6 @@ using namespace mlir;
 using namespace quire::kv;
 
 namespace {
-/// The state that entered the step, found back through appends.
-Value enteringState(Value state) {
-  while (auto append = state.getDefiningOp<AppendOp>())
-    state = append.getState();
-  return state;
-}
-
 struct InsertPrefetch : quire::kv::impl::InsertPrefetchPassBase<InsertPrefetch> {
   using InsertPrefetchPassBase::InsertPrefetchPassBase;
 

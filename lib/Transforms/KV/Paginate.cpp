@@ -7,6 +7,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace quire::kv {
@@ -71,12 +72,27 @@ void moveSelectsUp(ModuleOp module) {
   }
 }
 
+/// The element type that `name` asks for, `element` for "model"; null: no such name.
+Type storedElement(StringRef name, Type element) {
+  Builder builder(element.getContext());
+  return llvm::StringSwitch<Type>(name)
+      .Case("model", element)
+      .Case("f16", builder.getF16Type())
+      .Case("bf16", builder.getBF16Type())
+      .Case("int8", builder.getI8Type())
+      .Default(Type());
+}
+
 struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
   using PaginatePassBase::PaginatePassBase;
 
   void runOnOperation() override {
     if (blockTokens < 1 || !llvm::isPowerOf2_64(blockTokens)) {
       getOperation().emitError() << "expected a block of a power of two of tokens, but got " << int64_t(blockTokens);
+      return signalPassFailure();
+    }
+    if (!storedElement(kvType, Float32Type::get(&getContext()))) {
+      getOperation().emitError() << "expected kv-type model, f16, bf16 or int8, but got '" << kvType << "'";
       return signalPassFailure();
     }
     moveSelectsUp(getOperation());
@@ -87,7 +103,7 @@ struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
       if (!isa<ContiguousAttr>(type.getLayout()))
         return std::nullopt;
       changed = true;
-      return StateType::get(type.getContext(), type.getHeads(), type.getKey(), type.getValue(), type.getElement(), paged);
+      return StateType::get(type.getContext(), type.getHeads(), type.getKey(), type.getValue(), storedElement(kvType, type.getElement()), paged);
     });
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true, /*replaceLocs=*/false, /*replaceTypes=*/true);
     if (!changed)

@@ -21,7 +21,8 @@ def PaginatePass : Pass<"paginate", "::mlir::ModuleOp"> {
     Every `#kv.contiguous` state becomes `#kv.paged<block = block-tokens>`, and rows whose logits nobody wants are dropped as early as row-wise ops allow: `kv.select`
     moves up through them. Values do not change; the runtime finds rows through block tables from here on.
   }];
-  let options = [Option<"blockTokens", "block-tokens", "int64_t", "16", "tokens of a block, a power of two">];
+  let options = [Option<"blockTokens", "block-tokens", "int64_t", "16", "tokens of a block, a power of two">,
+                 Option<"kvType", "kv-type", "std::string", "\"model\"", "how K and V are stored: model (as in the graph), f16, bf16 or int8">];
   let dependentDialects = ["::quire::kv::KVDialect"];
 }
 
@@ -32,6 +33,14 @@ def InsertPrefetchPass : Pass<"insert-prefetch", "::mlir::func::FuncOp"> {
     `distance` layers to bring the blocks. The first states of a step are requested at its start.
   }];
   let options = [Option<"distance", "distance", "int64_t", "1", "layers ahead; 0 inserts nothing">];
+  let dependentDialects = ["::quire::kv::KVDialect"];
+}
+
+def InsertObservePass : Pass<"insert-observe", "::mlir::func::FuncOp"> {
+  let summary = "lets the runtime see which blocks are attended to";
+  let description = [{
+    Inserts one `kv.observe` of each state, after the last `kv.attend` of it. Nothing is computed where the runtime does not ask.
+  }];
   let dependentDialects = ["::quire::kv::KVDialect"];
 }
 

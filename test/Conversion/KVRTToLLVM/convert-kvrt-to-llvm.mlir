@@ -5,10 +5,10 @@
 // CHECK-NOT: kvrt.
 kvrt.raw @w {source = @w, offset = 4096} : tensor<100xf32>
 kvrt.model @step {vocabulary = 100, token_limit = 90, max_positions = 2048, block_tokens = 16, layers = [!state],
-                  weights_bytes = 4544, scratch_fixed = 64, scratch_per_token = 128, scratch_per_selected = 192}
+                  query_heads = array<i64: 8>, windows = array<i64: 512>, weights_bytes = 4544, scratch_fixed = 64, scratch_per_token = 128, scratch_per_selected = 192}
 
-// heads, key, value, element, lanes, where V begins, bytes of a block
-// CHECK-DAG: llvm.mlir.global internal constant @quire_model_layers(dense<[2, 64, 64, 2, 8, 4096, 8192]> : tensor<7xi64>)
+// heads, key, value, element, lanes, where V begins, bytes of a block, observed query heads, window
+// CHECK-DAG: llvm.mlir.global internal constant @quire_model_layers(dense<[2, 64, 64, 2, 8, 4096, 8192, 8, 512]> : tensor<9xi64>)
 // CHECK-DAG: llvm.mlir.global internal constant @quire_model_description()
 // CHECK-DAG: llvm.func @quire_model_query(%{{.*}}: i64) -> !llvm.ptr
 
@@ -49,8 +49,16 @@ func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %s: !s
   // CHECK: llvm.mlir.constant(4096 : i64)
   %v = kvrt.value_page %s[%begin] : !state
   %out = kvrt.logits %batch : memref<?x100xf32>
-  // CHECK: llvm.extractvalue %{{.*}}[2] : !llvm.struct<(ptr, i64, ptr, i64)>
+  // CHECK: llvm.extractvalue %{{.*}}[2] : !llvm.struct<(ptr, i64, ptr, ptr, i64)>
   %t = kvrt.tables %s, %batch : !state
+  // CHECK: %[[LEFT:.*]] = llvm.extractvalue %{{.*}}[3] : !llvm.struct<(ptr, i64, ptr, ptr, i64)>
+  // CHECK: llvm.icmp "ne" %[[LEFT]]
+  %wanted = kvrt.is_observed %s : !state
+  %left = kvrt.observed %s, %batch : !state -> memref<?x8x?x2xf32>
+  %old = memref.load %left[%begin, %begin, %begin, %begin] : memref<?x8x?x2xf32>
+  %zero = arith.constant 0.0 : f32
+  %new = arith.select %wanted, %zero, %old : f32
+  memref.store %new, %left[%begin, %begin, %begin, %begin] : memref<?x8x?x2xf32>
   %rows = kvrt.extent %batch[tokens]
   %h = kvrt.scratch %batch[%rows] {fixed = 64, per_token = 128, per_selected = 192} : memref<?x4xf32>
   %x = memref.load %w[%begin] : memref<100xf32>

@@ -2,7 +2,7 @@
 // States become layers, arguments and results become the step structure.
 // RUN: quire-opt %s --split-input-file --convert-kv-to-kvrt=lanes=16 --verify-diagnostics --allow-unregistered-dialect | FileCheck %s
 
-// CHECK: kvrt.model @step {block_tokens = 32 : i64, layers = [!kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>, !kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>], max_positions = 77 : i64, token_limit = 999 : i64, vocabulary = 1000 : i64
+// CHECK: kvrt.model @step {block_tokens = 32 : i64, layers = [!kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>, !kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>], max_positions = 77 : i64, query_heads = array<i64: 0, 4>, token_limit = 999 : i64, vocabulary = 1000 : i64, windows = array<i64: 8, 0>
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[B:.*]]: !kvrt.batch) {
 !state = !kv.state<heads = 2, key = 64, value = 32, element = f16, layout = #kv.paged<block = 32>>
@@ -27,10 +27,11 @@ func.func @step(%ids: tensor<1x?xi64>, %batch: !kv.batch, %s0: !state, %s1: !sta
   // CHECK: %[[S1:.*]] = kvrt.acquire %[[B]], 1
   // CHECK: kvrt.append
   // CHECK: kvrt.attend
-  // CHECK-SAME: alibi_slopes = array<f32: 1.000000e+00, 5.000000e-01, 2.500000e-01, 1.250000e-01>
+  // CHECK-SAME: alibi_slopes = array<f32: 1.000000e+00, 5.000000e-01, 2.500000e-01, 1.250000e-01>, observe
   // CHECK: kvrt.release %[[S1]]
   %t1 = kv.append %k, %v to %s1, %batch : tensor<?x2x64xf32>, tensor<?x2x32xf32>, !state
   %a1 = kv.attend %q, %t1, %batch {scale = 1.250000e-01 : f64, alibi = array<f32: 1.0, 0.5, 0.25, 0.125>} : tensor<?x4x64xf32>, !state -> tensor<?x4x32xf32>
+  kv.observe %t1, %batch : !state
   %x = "test.join"(%a0, %a1) : (tensor<?x4x32xf32>, tensor<?x4x32xf32>) -> tensor<1x?x1000xf32>
   // CHECK: %[[N:.*]] = kvrt.extent %[[B]][selected]
   // CHECK: %[[ROWS:.*]] = kvrt.read %[[B]][selected] : tensor<?xi64>
@@ -144,4 +145,14 @@ func.func @step(%ids: tensor<1x?xi64>, %batch: !kv.batch) -> tensor<1x?x10xf32> 
 ^next:
   %x = "test.make"(%ids) : (tensor<1x?xi64>) -> tensor<1x?x10xf32>
   return %x : tensor<1x?x10xf32>
+}
+
+// -----
+
+!state = !kv.state<heads = 2, key = 64, value = 64, element = f32, layout = #kv.paged<block = 32>>
+func.func @observed_early(%ids: tensor<1x?xi64>, %batch: !kv.batch, %s0: !state) -> (tensor<1x?x10xf32>, !state) {
+  // expected-error @+1 {{expected an attend of the state before it is observed}}
+  kv.observe %s0, %batch : !state
+  %x = "test.make"(%ids) : (tensor<1x?xi64>) -> tensor<1x?x10xf32>
+  return %x, %s0 : tensor<1x?x10xf32>, !state
 }

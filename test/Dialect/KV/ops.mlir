@@ -13,6 +13,8 @@ func.func @step(%batch: !kv.batch, %s0: !contiguous, %k: tensor<?x2x64xf32>, %v:
   %p = kv.positions %batch : tensor<1x?xi64>
   // CHECK: kv.prefetch %{{.*}}, %{{.*}} {count = 4 : i64, first = 2 : i64}
   kv.prefetch %s0, %batch {first = 2 : i64, count = 4 : i64} : !contiguous
+  // CHECK: kv.observe %{{.*}}, %{{.*}} : <heads
+  kv.observe %s0, %batch : !contiguous
   // CHECK: kv.append %{{.*}}, %{{.*}} to %{{.*}}, %{{.*}} : tensor<?x2x64xf32>, tensor<?x2x32xf32>
   %s1 = kv.append %k, %v to %s0, %batch : tensor<?x2x64xf32>, tensor<?x2x32xf32>, !contiguous
   // CHECK: kv.attend %{{.*}}, %{{.*}}, %{{.*}} {scale = 1.250000e-01 : f64, window = 8 : i64}

@@ -15,8 +15,16 @@ func.func private @state() -> !kvrt.state<heads = 0, key = 64, value = 64, eleme
 
 // -----
 
-// expected-error @+1 {{expected element f32, f16 or bf16, but got 'i8'}}
-func.func private @state() -> !kvrt.state<heads = 2, key = 64, value = 64, element = i8, block = 16, lanes = 8>
+// expected-error @+1 {{expected element f32, f16, bf16 or i8, but got 'f64'}}
+func.func private @state() -> !kvrt.state<heads = 2, key = 64, value = 64, element = f64, block = 16, lanes = 8>
+
+// -----
+
+func.func @scales(%s: !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>, %block: index) {
+  // expected-error @+1 {{expected a state of elements i8, but got '!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>'}}
+  %k = kvrt.key_scales %s[%block] : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+  return
+}
 
 // -----
 
@@ -338,3 +346,10 @@ func.func @product(%batch: !kvrt.batch, %x: tensor<?x64xf32>, %w: tensor<7x64x16
   %r = kvrt.product ins(%x, %w, %batch : tensor<?x64xf32>, tensor<7x64x16xf32>) outs(%y : tensor<?x100xf32>) -> tensor<4x100xf32>
   return
 }
+
+// -----
+
+func.func @step(%batch: !kvrt.batch) { return }
+// expected-error @+1 {{expected query_heads and windows of 1 numbers that are not negative}}
+kvrt.model @step {vocabulary = 10, token_limit = 10, max_positions = -1, block_tokens = 16, windows = array<i64: 1, 2>,
+                  layers = [!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>]}

@@ -71,6 +71,20 @@ func.func @buffers(%batch: !kvrt.batch, %block: index) {
   %k = kvrt.key_page %s[%block] : !state
   // CHECK: kvrt.value_page %{{.*}}[%{{.*}}] : <heads = 2
   %v = kvrt.value_page %s[%block] : !state
+  // CHECK: kvrt.is_observed %{{.*}} : <heads = 2
+  %wanted = kvrt.is_observed %s : !state
+  // CHECK: kvrt.observed %{{.*}}, %{{.*}} : <heads = 2{{.*}} -> memref<?x8x?x2xf32>
+  %left = kvrt.observed %s, %batch : !state -> memref<?x8x?x2xf32>
+  // Codes have scales and zeros: two groups of up to 128 features for K, one for V.
+  // CHECK: %[[SCALES:.*]] = kvrt.key_scales %{{.*}}[%{{.*}}] : <heads = 2, key = 192
+  // CHECK: memref.cast %[[SCALES]] : memref<2x2x2x16xf32> to
+  // CHECK: %[[ZEROS:.*]] = kvrt.value_scales %{{.*}}[%{{.*}}] : <heads = 2, key = 192
+  // CHECK: memref.cast %[[ZEROS]] : memref<2x1x2x16xf32> to
+  %codes = kvrt.acquire %batch, 1 : !kvrt.state<heads = 2, key = 192, value = 128, element = i8, block = 16, lanes = 8>
+  %ks = kvrt.key_scales %codes[%block] : !kvrt.state<heads = 2, key = 192, value = 128, element = i8, block = 16, lanes = 8>
+  %ksc = memref.cast %ks : memref<2x2x2x16xf32> to memref<?x2x2x16xf32>
+  %vs = kvrt.value_scales %codes[%block] : !kvrt.state<heads = 2, key = 192, value = 128, element = i8, block = 16, lanes = 8>
+  %vsc = memref.cast %vs : memref<2x1x2x16xf32> to memref<?x1x2x16xf32>
   // The shape of a page follows from the state.
   // CHECK: memref.cast %{{.*}} : memref<2x2x64x8xf16> to
   %kc = memref.cast %k : memref<2x2x64x8xf16> to memref<?x2x64x8xf16>

@@ -96,7 +96,7 @@ class CompiledStep:
         query = self.library.quire_model_query
         query.restype = ctypes.POINTER(ModelInfo)
         query.argtypes = [ctypes.c_int64]
-        self.info = query(2).contents
+        self.info = query(3).contents
         self.weights = weights_of(ir, arrays, self.info.weights_bytes)
         self.random = np.random.default_rng(7)
         self.table = RuntimeTable(ctypes.sizeof(RuntimeTable), 2, PARALLEL(self.parallel), OTHER(), OTHER(), OTHER())

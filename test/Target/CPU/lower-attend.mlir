@@ -39,6 +39,49 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x4x64xf32>, %o: mem
 
 // -----
 
+// The last row of a sequence leaves what it sees of each page, if the runtime asks.
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+
+func.func @observed(%s: !state, %batch: !kvrt.batch, %q: memref<?x4x64xf32>, %o: memref<?x4x64xf32>) {
+  kvrt.attend ins(%q, %s, %batch : memref<?x4x64xf32>, !state) outs(%o : memref<?x4x64xf32>) {scale = 0.125 : f32, observe}
+  return
+}
+
+// CHECK-LABEL: func.func @observed
+// CHECK: %[[WANTED:.*]] = kvrt.is_observed
+// CHECK: scf.if %[[WANTED]] {
+// CHECK: func.call @observe_4x64(
+// CHECK: } else {
+// CHECK: func.call @attend_4x64(
+// CHECK-LABEL: func.func private @observe_4x64(
+// CHECK: math.exp %{{.*}} : vector<8xf32>
+// CHECK: kvrt.observed %{{.*}} -> memref<?x4x?x2xf32>
+// CHECK-COUNT-2: memref.store %{{.*}} : memref<?x4x?x2xf32>
+// CHECK-LABEL: func.func private @attend_4x64(
+// CHECK-NOT: kvrt.observed
+
+// -----
+
+// Codes are multiplied as they are; scale and zero join once for a key, and for each slot of V.
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = i8, block = 16, lanes = 8>
+
+func.func @codes(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: memref<?x2x64xf32>) {
+  kvrt.attend ins(%q, %s, %batch : memref<?x2x64xf32>, !state) outs(%o : memref<?x2x64xf32>) {scale = 0.125 : f32}
+  return
+}
+
+// CHECK-LABEL: func.func private @attend_2x64(
+// CHECK: %[[KS:.*]] = kvrt.key_scales
+// CHECK: %[[VS:.*]] = kvrt.value_scales
+// CHECK: memref.prefetch %{{.*}}, read, locality<2>, data : memref<2x1x2x16xf32>
+// CHECK: vector.load %{{.*}} : memref<2x2x64x8xi8>, vector<8xi8>
+// CHECK: arith.uitofp %{{.*}} : vector<8xi8> to vector<8xf32>
+// CHECK: vector.load %[[KS]]{{.*}} : memref<2x1x2x16xf32>, vector<8xf32>
+// CHECK: vector.load %{{.*}} : memref<2x16x64xi8>, vector<8xi8>
+// CHECK: memref.load %[[VS]]{{.*}} : memref<2x1x2x16xf32>
+
+// -----
+
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
 func.func @tensors(%s: !state, %batch: !kvrt.batch, %q: tensor<?x4x64xf32>, %o: tensor<?x4x64xf32>) {
   // expected-error @+1 {{expected memrefs: lower-attend runs after bufferization}}

@@ -4,6 +4,15 @@
 // RUN: not quire-opt %s --paginate=block-tokens=24 2>&1 | FileCheck %s --check-prefix=ODD
 // RUN: quire-opt %s --paginate=block-tokens=32 --remarks-filter-missed=kv --paginate -o /dev/null 2>&1 | FileCheck %s --check-prefix=AGAIN
 
+// RUN: quire-opt %s --paginate=kv-type=int8 --verify-paged | FileCheck %s --check-prefix=INT8
+// RUN: quire-opt %s --paginate=kv-type=f16 | FileCheck %s --check-prefix=F16
+// RUN: quire-opt %s --paginate=kv-type=bf16 | FileCheck %s --check-prefix=BF16
+// RUN: not quire-opt %s --paginate=kv-type=int4 2>&1 | FileCheck %s --check-prefix=NO-TYPE
+
+// INT8: !kv.state<heads = 1, key = 4, value = 4, element = i8, layout = #kv.paged<block = 16>>
+// F16: !kv.state<heads = 1, key = 4, value = 4, element = f16, layout = #kv.paged<block = 16>>
+// BF16: !kv.state<heads = 1, key = 4, value = 4, element = bf16, layout = #kv.paged<block = 16>>
+// NO-TYPE: error: expected kv-type model, f16, bf16 or int8, but got 'int4'
 // ODD: error: expected a block of a power of two of tokens, but got 24
 // AGAIN: remark: {{.*}}no contiguous state is here
 

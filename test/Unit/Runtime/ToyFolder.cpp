@@ -78,7 +78,9 @@ nlohmann::ordered_json toyManifest(const std::filesystem::path &folder) {
                               {"element", "f32"},
                               {"lanes", l.lanes},
                               {"value_offset", l.value_offset},
-                              {"block_bytes", l.block_bytes}});
+                              {"block_bytes", l.block_bytes},
+                              {"query_heads", l.query_heads},
+                              {"window", l.window}});
     block += l.block_bytes;
   }
   root["kv_bytes_per_token"] = block / info.block_tokens;

@@ -12,7 +12,7 @@
 #define LAYER(heads, key, value)                                                                                       \
   {                                                                                                                    \
     heads, key, value, QUIRE_ELEMENT_F32, 4, KEY_BYTES(heads, key),                                                    \
-        PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value))                                                           \
+        PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value)), TOY_QUERY_HEADS, 0                                       \
   }
 
 static const quire_model_layer layers[TOY_LAYERS] = {LAYER(2, 4, 4), LAYER(1, 8, 2), LAYER(3, 2, 6)};
@@ -68,9 +68,24 @@ static void readRows(void *env, int64_t begin, int64_t end) {
   }
 }
 
+/* Head 0 looks at all keys alike; of head 1 each key of a block has e times the weight of one of the block before. */
+static void observe(const Environment *e) {
+  const quire_step *step = e->step;
+  for (int64_t s = 0; s < step->sequences; ++s) {
+    int64_t length = step->positions[step->query_starts[s + 1] - 1] + 1;
+    for (int64_t h = 0; h < TOY_QUERY_HEADS; ++h)
+      for (int64_t i = 0; i * TOY_BLOCK_TOKENS < length; ++i) {
+        int64_t keys = length - i * TOY_BLOCK_TOKENS;
+        float *to = e->view.observed + ((s * TOY_QUERY_HEADS + h) * step->table_stride + i) * 2;
+        to[0] = (float)(keys < TOY_BLOCK_TOKENS ? keys : TOY_BLOCK_TOKENS);
+        to[1] = h == 0 ? 5.0f : (float)i;
+      }
+  }
+}
+
 static void toyStep(const quire_step *step) {
   const quire_runtime_table *runtime = step->runtime;
-  Environment e = {step, 0, {0, 0, 0}, (int64_t *)step->scratch};
+  Environment e = {step, 0, {0, 0, 0, 0}, (int64_t *)step->scratch};
   for (int64_t row = 0; row < step->tokens; ++row)
     e.state[row] = toyEmbed(step->ids[row]);
   for (e.layer = 0; e.layer < TOY_LAYERS; ++e.layer) {
@@ -79,6 +94,8 @@ static void toyStep(const quire_step *step) {
       runtime->prefetch(step->context, e.layer + 1, 0, -1);
     runtime->parallel(step->context, step->tokens, 1, storeRows, &e);
     runtime->parallel(step->context, step->tokens, 1, readRows, &e);
+    if (e.view.observed)
+      observe(&e);
     runtime->release(step->context, e.layer);
   }
   const int32_t *weights = (const int32_t *)step->weights;

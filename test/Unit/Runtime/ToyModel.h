@@ -8,6 +8,7 @@
 /* All state is an integer below this prime: exact in f32, so results do not depend on the order of work. */
 #define TOY_PRIME 65521
 #define TOY_VOCABULARY 97
+#define TOY_QUERY_HEADS 2
 #define TOY_LAYERS 3
 #ifndef TOY_BLOCK_TOKENS
 #define TOY_BLOCK_TOKENS 16

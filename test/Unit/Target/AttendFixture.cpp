@@ -2,6 +2,7 @@
 // Modules, pages and the reference of the attention tests.
 #include "test/Unit/Target/AttendFixture.h"
 #include "lib/Target/CPU/FloatFormats.h"
+#include "quire/runtime.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +73,7 @@ std::string AttendFixture::moduleText() const {
   std::string tail = number(c.queryHeads) + "x" + number(c.value) + "xf32>";
   std::string attributes = "scale = 0.125 : f32, window = " + number(c.window) + ", chunk = " + number(c.chunk) +
                            ", causal = " + (c.causal ? "true" : "false") + ", softcap = " + std::to_string(c.softcap) +
-                           " : f32";
+                           " : f32" + (c.observe ? ", observe" : "");
   if (c.alibi) {
     attributes += ", alibi_slopes = array<f32: ";
     for (int64_t head = 0; head < c.queryHeads; ++head)
@@ -103,22 +104,44 @@ float AttendFixture::datum(Kind kind, int64_t sequence, int64_t position, int64_
   x *= 0xbf58476d1ce4e5b9ull;
   x ^= x >> 32;
   float value = static_cast<float>(x & 0xffff) / 32768.0f - 1.0f;
+  if (kind == c.infiniteKind && position == c.infinitePosition && feature == 3)
+    return INFINITY;
   return rounded(c.activation, kind == queryKind ? 2.0f * value : value);
 }
 
-float AttendFixture::stored(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const {
-  return rounded(c.element, datum(kind, sequence, position, head, feature));
+static char *blockOf(const std::vector<char> &arena, const quire_model_info &info, int64_t block) {
+  char *base = const_cast<char *>(arena.data());
+  return base + (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64 + block * info.layers[0].block_bytes;
 }
 
-char *AttendFixture::slot(int64_t block, int64_t inBlock, Kind kind, int64_t head, int64_t feature) const {
-  char *base = const_cast<char *>(runtime.arenas[0].data());
-  base += (64 - reinterpret_cast<uintptr_t>(base) % 64) % 64;
-  base += block * model.info->layers[0].block_bytes;
-  int64_t size = bytesOf(c.element);
-  if (kind == keyKind)
-    return base +
-           (((head * (c.block / c.lanes) + inBlock / c.lanes) * c.key + feature) * c.lanes + inBlock % c.lanes) * size;
-  return base + model.info->layers[0].value_offset + ((head * c.block + inBlock) * c.value + feature) * size;
+void AttendFixture::store(std::vector<char> &arena, const Piece &piece, int64_t position, int32_t block) const {
+  std::vector<float> key(c.key), value(c.value);
+  for (int64_t head = 0; head < c.heads; ++head) {
+    for (int64_t feature = 0; feature < c.key; ++feature)
+      key[feature] = datum(keyKind, piece.id, position, head, feature);
+    for (int64_t feature = 0; feature < c.value; ++feature)
+      value[feature] = datum(valueKind, piece.id, position, head, feature);
+    EXPECT_EQ(quire_block_store_row(model.info, 0, blockOf(arena, *model.info, block), head, position % c.block,
+                                    key.data(), value.data()),
+              QUIRE_OK);
+  }
+}
+
+std::vector<float> AttendFixture::stored(Kind kind, const Piece &piece) const {
+  int64_t length = piece.past + piece.rows, features = kind == keyKind ? c.key : c.value;
+  std::vector<char> arena(model.info->layers[0].block_bytes + 64);
+  std::vector<float> rows(c.heads * length * features), key(c.key), value(c.value);
+  for (int64_t position = 0; position < length; ++position) {
+    store(arena, piece, position, 0);
+    for (int64_t head = 0; head < c.heads; ++head) {
+      EXPECT_EQ(quire_block_load_row(model.info, 0, blockOf(arena, *model.info, 0), head, position % c.block, key.data(),
+                                     value.data()),
+                QUIRE_OK);
+      const std::vector<float> &row = kind == keyKind ? key : value;
+      std::copy(row.begin(), row.end(), rows.begin() + (head * length + position) * features);
+    }
+  }
+  return rows;
 }
 
 std::vector<char> AttendFixture::inputs(const std::vector<Piece> &pieces) const {
@@ -164,11 +187,7 @@ std::vector<float> AttendFixture::run(const std::vector<Piece> &pieces) {
       free.pop_back();
     }
     for (int64_t position = 0; position < piece.past; ++position)
-      for (Kind kind : {keyKind, valueKind})
-        for (int64_t head = 0; head < c.heads; ++head)
-          for (int64_t feature = 0; feature < (kind == keyKind ? c.key : c.value); ++feature)
-            writeElement(slot(sequence.blocks[position / c.block], position % c.block, kind, head, feature), c.element,
-                         datum(kind, piece.id, position, head, feature));
+      store(runtime.arenas[0], piece, position, sequence.blocks[position / c.block]);
     lastRows.push_back(sequence);
   }
   std::vector<int64_t> selected(rows);
@@ -177,24 +196,21 @@ std::vector<float> AttendFixture::run(const std::vector<Piece> &pieces) {
 }
 
 void AttendFixture::checkPages() const {
-  // Bytes that a past or a new row takes; the rest must still be 0xff.
-  std::vector<char> rest = runtime.arenas[0];
-  const char *origin = runtime.arenas[0].data();
+  const std::vector<char> &arena = runtime.arenas[0];
+  std::vector<char> wanted(arena.size() + 64, static_cast<char>(0xff));
   for (size_t s = 0; s < last.size(); ++s)
     for (int64_t position = 0; position < last[s].past + last[s].rows; ++position)
-      for (Kind kind : {keyKind, valueKind})
-        for (int64_t head = 0; head < c.heads; ++head)
-          for (int64_t feature = 0; feature < (kind == keyKind ? c.key : c.value); ++feature) {
-            const char *at = slot(lastRows[s].blocks[position / c.block], position % c.block, kind, head, feature);
-            ASSERT_EQ(readElement(at, c.element), stored(kind, last[s].id, position, head, feature))
-                << "sequence " << s << ", position " << position << ", head " << head << ", feature " << feature;
-            std::memset(rest.data() + (at - origin), 0xff, bytesOf(c.element));
-          }
-  for (char byte : rest)
-    ASSERT_EQ(byte, static_cast<char>(0xff));
+      store(wanted, last[s], position, lastRows[s].blocks[position / c.block]);
+  const char *from = blockOf(arena, *model.info, 0), *to = blockOf(wanted, *model.info, 0);
+  int64_t bytes = blockCount * model.info->layers[0].block_bytes;
+  auto [at, differs] = std::mismatch(from, from + bytes, to);
+  ASSERT_EQ(at, from + bytes) << "byte " << (at - from) % model.info->layers[0].block_bytes << " of block "
+                              << (at - from) / model.info->layers[0].block_bytes << " is " << int(*at) << ", not "
+                              << int(*differs);
 }
 
-void AttendFixture::attendRow(const Piece &piece, int64_t position, int64_t head, double *output) const {
+std::vector<double> AttendFixture::weights(const Piece &piece, const std::vector<float> &keys, int64_t position,
+                                           int64_t head, double &sum) const {
   int64_t kvHead = head / (c.queryHeads / c.heads), length = piece.past + piece.rows;
   std::vector<double> scores(length, -INFINITY);
   double maximum = c.sinks ? sink(head) : -INFINITY;
@@ -205,7 +221,7 @@ void AttendFixture::attendRow(const Piece &piece, int64_t position, int64_t head
     double score = 0.0;
     for (int64_t feature = 0; feature < c.key; ++feature)
       score += static_cast<double>(datum(queryKind, piece.id, position, head, feature)) *
-               stored(keyKind, piece.id, key, kvHead, feature);
+               keys[(kvHead * length + key) * c.key + feature];
     score *= 0.125;
     if (c.softcap > 0.0f)
       score = c.softcap * std::tanh(score / c.softcap);
@@ -214,26 +230,49 @@ void AttendFixture::attendRow(const Piece &piece, int64_t position, int64_t head
     scores[key] = score;
     maximum = std::max(maximum, score);
   }
-  double sum = c.sinks ? std::exp(sink(head) - maximum) : 0.0;
-  for (int64_t key = 0; key < length; ++key) {
-    if (scores[key] == -INFINITY)
-      continue;
-    double weight = std::exp(scores[key] - maximum);
-    sum += weight;
-    for (int64_t feature = 0; feature < c.value; ++feature)
-      output[feature] += weight * stored(valueKind, piece.id, key, kvHead, feature);
-  }
+  sum = c.sinks ? std::exp(sink(head) - maximum) : 0.0;
+  for (double &score : scores)
+    sum += score = score == -INFINITY ? 0.0 : std::exp(score - maximum);
+  return scores;
+}
+
+void AttendFixture::attendRow(const Piece &piece, const std::vector<float> &keys, const std::vector<float> &values,
+                              int64_t position, int64_t head, double *output) const {
+  int64_t kvHead = head / (c.queryHeads / c.heads), length = piece.past + piece.rows;
+  double sum;
+  std::vector<double> weight = weights(piece, keys, position, head, sum);
+  for (int64_t key = 0; key < length; ++key)
+    for (int64_t feature = 0; weight[key] != 0 && feature < c.value; ++feature)
+      output[feature] += weight[key] * values[(kvHead * length + key) * c.value + feature];
   for (int64_t feature = 0; feature < c.value; ++feature)
     output[feature] = sum == 0.0 ? 0.0 : output[feature] / sum;
 }
 
+std::vector<double> AttendFixture::expectedShares(const std::vector<Piece> &pieces, int64_t stride) const {
+  std::vector<double> shares(pieces.size() * c.queryHeads * stride);
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    std::vector<float> keys = stored(keyKind, pieces[p]);
+    for (int64_t head = 0; head < c.queryHeads; ++head) {
+      double sum, seen = 0.0;
+      std::vector<double> weight = weights(pieces[p], keys, pieces[p].past + pieces[p].rows - 1, head, sum);
+      for (double w : weight)
+        seen += w;
+      for (size_t key = 0; key < weight.size(); ++key)
+        shares[(p * c.queryHeads + head) * stride + key / c.block] += weight[key] / seen;
+    }
+  }
+  return shares;
+}
+
 std::vector<double> AttendFixture::expected(const std::vector<Piece> &pieces) const {
   std::vector<double> output;
-  for (const Piece &piece : pieces)
+  for (const Piece &piece : pieces) {
+    std::vector<float> keys = stored(keyKind, piece), values = stored(valueKind, piece);
     for (int64_t position = piece.past; position < piece.past + piece.rows; ++position)
       for (int64_t head = 0; head < c.queryHeads; ++head) {
         output.resize(output.size() + c.value);
-        attendRow(piece, position, head, output.data() + output.size() - c.value);
+        attendRow(piece, keys, values, position, head, output.data() + output.size() - c.value);
       }
+  }
   return output;
 }

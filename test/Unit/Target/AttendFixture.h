@@ -21,6 +21,9 @@ struct AttendCase {
   int64_t lanes = 0;   // 0: the target's
   int64_t places = 512; // for results over parts; 0: none
   std::string activation = "f32"; // of queries, keys and values as they come
+  bool observe = false;
+  int infiniteKind = -1; // 0: K, 1: V; feature 3 of a position is infinite
+  int64_t infinitePosition = 0;
 };
 
 /// One sequence of a case: tokens before the step and in it.
@@ -40,7 +43,9 @@ public:
   std::vector<float> run(const std::vector<Piece> &pieces);
   /// The same in double.
   std::vector<double> expected(const std::vector<Piece> &pieces) const;
-  /// Whether the rows of the last run lie where the layout says, and only they were written.
+  /// The share of each block in what the last row of each piece attends to, of every query head in double: [pieces][heads][stride].
+  std::vector<double> expectedShares(const std::vector<Piece> &pieces, int64_t stride) const;
+  /// Whether the rows of the last run lie where the runtime puts them, and only they were written.
   void checkPages() const;
 
   /// Floats of one row of output.
@@ -54,12 +59,17 @@ public:
 private:
   enum Kind { keyKind, valueKind, queryKind };
   float datum(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const;
-  float stored(Kind kind, int64_t sequence, int64_t position, int64_t head, int64_t feature) const;
-  char *slot(int64_t block, int64_t inBlock, Kind kind, int64_t head, int64_t feature) const;
+  /// Puts K and V of a position into its block of `arena`.
+  void store(std::vector<char> &arena, const Piece &piece, int64_t position, int32_t block) const;
+  /// What of K or V is stored of a sequence: [heads][positions][features].
+  std::vector<float> stored(Kind kind, const Piece &piece) const;
   float sink(int64_t head) const { return 0.25f * head - 1.0f; }
   float slope(int64_t head) const { return 0.5f / (1 + head); }
   std::vector<char> inputs(const std::vector<Piece> &pieces) const;
-  void attendRow(const Piece &piece, int64_t position, int64_t head, double *output) const;
+  /// exp(score - maximum) of each key; `sum` with the sink.
+  std::vector<double> weights(const Piece &piece, const std::vector<float> &keys, int64_t position, int64_t head, double &sum) const;
+  void attendRow(const Piece &piece, const std::vector<float> &keys, const std::vector<float> &values, int64_t position,
+                 int64_t head, double *output) const;
 
   std::vector<Piece> last;
   std::vector<SequenceRows> lastRows;

@@ -10,6 +10,16 @@ using namespace quire::test;
 
 namespace {
 
+AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t key, int64_t value) {
+  AttendCase c;
+  c.name = name;
+  c.queryHeads = query;
+  c.heads = kv;
+  c.key = key;
+  c.value = value;
+  return c;
+}
+
 class Attend : public testing::TestWithParam<AttendCase> {};
 
 std::vector<Piece> piecesOf(const AttendCase &c) {
@@ -49,36 +59,80 @@ TEST_P(Attend, MatchesDouble) {
   }
 }
 
-// A page is read in whole vectors of the target, and the pages to come are prefetched into the second-level cache.
-TEST(AttendCode, UsesVectorsOfTheTarget) {
-  AttendCase c;
-  c.queryHeads = c.heads = 2;
-  c.key = c.value = 64;
-  c.lanes = 16;
-  std::string text = AttendFixture(c).moduleText();
-  std::string avx512 = assemblyOf(text, quire::cpu::CpuTarget::named("znver4"));
-  EXPECT_NE(avx512.find("vfmadd231ps\t%zmm"), std::string::npos);
-  EXPECT_NE(avx512.find("prefetcht1"), std::string::npos);
-  std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell"));
-  EXPECT_NE(avx2.find("vfmadd231ps\t%ymm"), std::string::npos);
-  EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
-  for (const std::string &assembly : {avx2, avx512}) {
-    std::vector<std::string> loops = multiplyAddLoopsOf(assembly);
-    EXPECT_GE(loops.size(), 4u);
-    for (const std::string &loop : loops) // but the polynomial of the softmax, which rounds
-      if (loop.find("vrndscale") == std::string::npos && loop.find("vround") == std::string::npos)
-        EXPECT_FALSE(spillsVectors(loop)) << loop;
+// Codes cannot hold a number that is not finite: what reads its group is not a number, and nothing else.
+TEST(AttendCodes, KeepThatSomethingWasNotFinite) {
+  for (int kind : {0, 1}) {
+    AttendCase c;
+    c.queryHeads = c.heads = 2;
+    c.key = c.value = 160;
+    c.element = "i8";
+    c.infiniteKind = kind;
+    c.infinitePosition = 20;
+    AttendFixture fixture(c);
+    std::vector<Piece> pieces = {{0, 20, 1}, {1, 3, 30}, {2, 5, 2}};
+    std::vector<float> actual = fixture.run(pieces);
+    std::vector<double> expected = fixture.expected(pieces);
+    size_t lost = 0;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << "element " << i;
+      lost += std::isnan(actual[i]);
+    }
+    // Rows that see position 20: one of the first sequence, 13 of the second; of V only the first group is lost.
+    EXPECT_EQ(lost, 14u * 2 * (kind == 0 ? 160 : 128));
   }
 }
 
-AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t key, int64_t value) {
-  AttendCase c;
-  c.name = name;
-  c.queryHeads = query;
-  c.heads = kv;
-  c.key = key;
-  c.value = value;
-  return c;
+// What observed attention leaves of each block are the shares of the last rows, whether keys are cut into parts or not.
+TEST(AttendObserved, SharesMatchDouble) {
+  for (bool cut : {false, true}) {
+    AttendCase c = heads("observed", 6, 2, 64, 64);
+    c.observe = c.sinks = c.alibi = true;
+    c.window = cut ? 0 : 40;
+    AttendFixture fixture(c);
+    fixture.runtime.toldThreads = cut ? 31 : 1;
+    std::vector<Piece> pieces = {{0, 0, 1}, {1, 33, 1}, {2, 100, 30}, {3, cut ? 1500 : 15, 2}};
+    std::vector<float> unobserved = fixture.run(pieces);
+    int64_t stride = (pieces[3].past + 17) / 16;
+    stride = std::max<int64_t>(stride, 9);
+    fixture.runtime.observed.assign(pieces.size() * 6 * stride * 2, 0.0f);
+    std::vector<float> output = fixture.run(pieces);
+    EXPECT_EQ(output, unobserved);
+    std::vector<double> expected = fixture.expectedShares(pieces, stride);
+    const float *left = fixture.runtime.observed.data();
+    for (size_t row = 0; row < pieces.size() * 6; ++row, left += 2 * stride) {
+      double most = -INFINITY, sum = 0.0;
+      for (int64_t i = 0; i < stride; ++i)
+        most = left[2 * i] > 0 ? std::max<double>(most, left[2 * i + 1]) : most;
+      for (int64_t i = 0; i < stride; ++i)
+        sum += left[2 * i] > 0 ? left[2 * i] * std::exp(left[2 * i + 1] - most) : 0.0;
+      for (int64_t i = 0; i < stride; ++i)
+        ASSERT_NEAR(left[2 * i] > 0 ? left[2 * i] * std::exp(left[2 * i + 1] - most) / sum : 0.0, expected[row * stride + i], 1e-5)
+            << "row " << row << ", block " << i;
+    }
+  }
+}
+
+// A page is read in whole vectors of the target, and the pages to come are prefetched into the second-level cache.
+TEST(AttendCode, UsesVectorsOfTheTarget) {
+  for (const char *element : {"f32", "i8"}) {
+    AttendCase c = heads("code", 2, 2, 64, 64);
+    c.element = element;
+    c.lanes = 16;
+    std::string text = AttendFixture(c).moduleText();
+    std::string avx512 = assemblyOf(text, quire::cpu::CpuTarget::named("znver4"));
+    EXPECT_NE(avx512.find("vfmadd231ps\t%zmm"), std::string::npos);
+    EXPECT_NE(avx512.find("prefetcht1"), std::string::npos);
+    std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell"));
+    EXPECT_NE(avx2.find("vfmadd231ps\t%ymm"), std::string::npos);
+    EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
+    for (const std::string &assembly : {avx2, avx512}) {
+      std::vector<std::string> loops = multiplyAddLoopsOf(assembly);
+      EXPECT_GE(loops.size(), 4u);
+      for (const std::string &loop : loops) // but the polynomial of the softmax, which rounds
+        if (loop.find("vrndscale") == std::string::npos && loop.find("vround") == std::string::npos)
+          EXPECT_FALSE(spillsVectors(loop)) << element << "\n" << loop;
+    }
+  }
 }
 
 std::vector<AttendCase> cases() {
@@ -101,6 +155,13 @@ std::vector<AttendCase> cases() {
   variant("all", [](AttendCase &c) { c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300; });
   variant("bidirectional_block8", [](AttendCase &c) { c.causal = false, c.block = 8; });
   variant("block64_f16", [](AttendCase &c) { c.block = 64, c.element = "f16", c.longest = 1000; });
+  variant("codes", [](AttendCase &c) { c.element = "i8", c.longest = 1000; });
+  variant("codes_all", [](AttendCase &c) {
+    c.element = "i8", c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300, c.block = 8, c.lanes = 4;
+  });
+  variant("codes_f16_lanes16", [](AttendCase &c) { c.element = "i8", c.activation = "f16", c.lanes = 16, c.block = 32; });
+  variant("codes_d192x80", [](AttendCase &c) { c.element = "i8", c.key = 192, c.value = 80; });
+  variant("codes_d20x264", [](AttendCase &c) { c.element = "i8", c.key = 20, c.value = 264; });
   variant("bf16_throughout", [](AttendCase &c) { c.element = c.activation = "bf16"; });
   return all;
 }

@@ -161,6 +161,7 @@ static void acquire(void *context, int64_t layer, quire_kv_view *out) {
   out->base += (64 - reinterpret_cast<uintptr_t>(out->base) % 64) % 64;
   out->block_stride = runtime.info->layers[layer].block_bytes;
   out->tables = runtime.tables.data();
+  out->observed = runtime.observed.empty() ? nullptr : runtime.observed.data();
 }
 
 static void release(void *context, int64_t layer) {

@@ -67,6 +67,7 @@ public:
   std::vector<std::vector<char>> arenas;
   int64_t toldThreads = 31; // what the step is told; a prime, so that few tasks never share out evenly
   std::vector<int32_t> tables; // of the step, the same for all layers
+  std::vector<float> observed; // what attention is observed into, for any layer; empty: it is not
   CallLog log;
   /// Iterations of a piece beyond the grain; 1 splits as finely as is allowed.
   int64_t pieceGrains = 1;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Rows of K and V in a block of any element type, as numbers.
+#ifndef QUIRE_RUNTIME_COMPRESS_STOREDROWS_H
+#define QUIRE_RUNTIME_COMPRESS_STOREDROWS_H
+
+#include "quire/model.h"
+
+#include <cstdint>
+
+namespace quire::runtime {
+
+/// K or V of one token and one head of a block of a layer that checkModelInfo accepts.
+struct StoredRow {
+  const quire_model_layer *layer;
+  int64_t blockTokens;
+  bool value; // V, not K
+  int64_t head;
+  int64_t token; // in the block
+
+  int64_t features() const { return value ? layer->value_dim : layer->key_dim; }
+};
+
+/// Of elements I8: bytes from the start of the block to the scale of a group of features; its zero lies `blockTokens` floats further.
+int64_t scaleOffset(const StoredRow &row, int64_t group);
+
+/// Writes `features` numbers.
+void loadRow(const StoredRow &row, const char *block, float *numbers);
+
+/// Rounds to nearest, ties to even; codes as compiled code makes them: zero is the least number of a group, scale a 255th of its range, both of them f32.
+void storeRow(const StoredRow &row, const float *numbers, char *block);
+
+} // namespace quire::runtime
+
+#endif // QUIRE_RUNTIME_COMPRESS_STOREDROWS_H
