@@ -156,6 +156,11 @@ typedef struct quire_pool_stats {
   int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
   int64_t step_blocks;  /* most blocks that the sequences of one step may have together; with a slow tier fewer than all */
   int64_t blocks_reclaimable; /* cached prefixes that nobody uses: not free, but handed out when free ones are short */
+  int64_t reserve_blocks;     /* the last ones, which sequences that are new may not take; see quire_pool_tuning */
+  int64_t reserve_hits;       /* blocks taken out of these */
+  int64_t reserve_peak;       /* most of them in use at any time */
+  int64_t reserve_exhausted;  /* how often none was left for who might take them */
+  int64_t blocks_limit;       /* most that can be in use: blocks_total, or fewer after quire_pool_resize_fast */
 } quire_pool_stats;
 
 /* What a slow tier did since the pool was made. Words are defined in docs/Runtime.md, "Tiers". All zero without one. */
@@ -172,6 +177,8 @@ typedef struct quire_paging_stats {
   int64_t bytes_in_demand, bytes_in_prefetch, bytes_out;
   int64_t retries, pages_lost, no_space;
   int64_t stall_ns, table_ns, step_ns, steps;
+  int64_t pinned_blocks, pin_budget_blocks; /* of quire_sequence_pin and of dialogues: that are held now, and at most */
+  int64_t pins_given_up;                    /* blocks that were held no longer, beyond the budget or for a step */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -187,8 +194,53 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
 
 quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_stats *out);
 
+/* What is fetched ahead of need. */
+typedef enum quire_prefetch {
+  QUIRE_PREFETCH_NONE = 0,
+  QUIRE_PREFETCH_SEQUENTIAL = 1 /* along the order in which steps read: the pages of the next layer */
+} quire_prefetch;
+
+/* What may change while a pool is in use, from the next call or step on. */
+typedef struct quire_pool_tuning {
+  size_t struct_size;
+  /* Share of the pool's blocks (with a slow tier: of those that the fast one holds), rounded down, that a new sequence may not
+   * take, nor quire_pool_allocate, while other sequences have blocks: they are for those that grow, and for copies of shared
+   * blocks. A sequence is new until it has reserved blocks or taken part in a step. 0 to 0.5; 0 in a new pool. */
+  double reserve_ratio;
+  /* Share of the fast tier that pinned ranges may take, see quire_sequence_pin. 0 to 1; 0.25 in a new pool. */
+  double pin_budget;
+  int64_t prefetch_strategy; /* quire_prefetch; sequential in a new pool */
+  int64_t prefetch_window;   /* as quire_pool_set_prefetch_window */
+  /* Most bytes that may be on their way ahead of need at any time; a page that is larger is not fetched. UINT64_MAX, no
+   * limit, in a new pool. Within both limits a batch shares: each sequence has a window in proportion to the pages that it has
+   * yet to get, and together they are at most prefetch_window times the sequences. */
+  uint64_t prefetch_bytes;
+  int64_t time_blocks; /* not 0: quire_pool_get_latency knows handing out and giving back too; costs two readings of a clock each */
+} quire_pool_tuning;
+
+quire_status quire_pool_get_tuning(const quire_pool *pool, quire_pool_tuning *out);
+/* All or nothing; fields beyond struct_size stay. Get, change, set. */
+quire_status quire_pool_set_tuning(quire_pool *pool, const quire_pool_tuning *tuning);
+
 /* Pages of each sequence that may be on their way ahead of need; from the next step on. Without a slow tier nothing. */
 quire_status quire_pool_set_prefetch_window(quire_pool *pool, int64_t pages);
+
+/* What takes time in a pool. Those of pages need a slow tier. */
+typedef enum quire_operation {
+  QUIRE_OPERATION_ALLOCATE = 0,     /* handing out blocks, evictions of prefixes included; only with time_blocks */
+  QUIRE_OPERATION_FREE = 1,         /* giving back one reference to a block; only with time_blocks */
+  QUIRE_OPERATION_ACQUIRE_HIT = 2,  /* of a layer, all pages of which were in memory */
+  QUIRE_OPERATION_ACQUIRE_MISS = 3, /* of the others, until all were */
+  QUIRE_OPERATION_MAKE_ROOM = 4     /* from the first page that had to give way until all had */
+} quire_operation;
+
+typedef struct quire_latency_stats {
+  size_t struct_size;
+  int64_t count, sum_ns;
+  int64_t p50_ns, p99_ns, max_ns; /* at most an eighth too large; 0 while nothing was recorded */
+} quire_latency_stats;
+
+quire_status quire_pool_get_latency(const quire_pool *pool, quire_operation operation, quire_latency_stats *out);
 
 /* Records what steps ask of their pages from now on, `events` of them at most; 0 ends it. An error without a slow tier. */
 quire_status quire_pool_trace(quire_pool *pool, int64_t events);
@@ -200,6 +252,10 @@ typedef struct quire_doctor_options {
   size_t struct_size;
   int32_t json;        /* not 0: JSON instead of text */
   int64_t preemptions; /* of the caller's scheduling, for the rules about room */
+  /* When to speak; 0: the default, negative: 0. */
+  double page_table_max; /* share of a step's time, and of the bytes of K and V, that page tables take (0.05) */
+  double min_hit;        /* share of demands that find their page (0.9) */
+  double frag_max;       /* share of allocated bytes without tokens (0.1) */
 } quire_doctor_options;
 
 /* Metrics of the pool and what to change, each with the number that led to it; docs/Runtime.md has the rules. With a trace
@@ -207,8 +263,17 @@ typedef struct quire_doctor_options {
  * quire_metrics. */
 quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options, const char **text);
 
-/* The counters in the text format that Prometheus scrapes. */
+/* Counters and latencies in the text format that Prometheus scrapes. What a tenant's sequences caused has the number of the tenant
+ * (the lower half of its handle) as label, what is nobody's in particular has none. */
 quire_status quire_metrics(quire_pool *pool, const char **text);
+
+/* Makes the fast tier of a pool with a slow one as large as this, at most as large as it was made. Made smaller, pages move to
+ * the slow tier and together, and the memory goes back to the system; waits for the slow tier. Larger again, memory is
+ * committed. blocks_limit and step_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On
+ * failure the size is as before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than both tiers would hold (cached prefixes
+ * without users give way), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another
+ * size, or if a page that quire_pool_pin holds lies in what would go. */
+quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
 /* Finishes every transfer that is under way. */
 quire_status quire_pool_settle(quire_pool *pool);
@@ -272,6 +337,46 @@ quire_status quire_sequence_intact(const quire_pool *pool, quire_sequence sequen
 /* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
 quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,
                                   int64_t *count);
+
+/* Ranges that stay in the fast tier. Tokens [begin, end) of a sequence, which are stored, mean all blocks that hold any of
+ * them, in all layers. Pins are counted: a block is pinned until each pin is taken back, or its sequence no longer has it.
+ * Copies on write and merged prefixes take the pins along; forks do not. Pages that are in the slow tier are fetched, without
+ * waiting, as far as there is room; others come with the next step that reads them. Beyond pin_budget of quire_pool_tuning the
+ * blocks whose pin is the oldest are given up (they may leave until they are pinned again), and so they are when a step finds
+ * no other page to take the place of: a step always gets its pages. Without a slow tier all of this only counts. */
+quire_status quire_sequence_pin(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end);
+quire_status quire_sequence_unpin(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end);
+
+/* What stays in the fast tier of a dialogue, which is a sequence with turns: pinned as above, while it is true. */
+typedef struct quire_dialogue_options {
+  size_t struct_size;
+  int64_t recent_turns;           /* the last turns that ended, and what follows them; 0: none */
+  int64_t recent_pages;           /* the last blocks, whatever their turn */
+  const int64_t *important_pages; /* [important_count] blocks, counted from the beginning, such as a system prompt's */
+  int64_t important_count;
+} quire_dialogue_options;
+
+/* For all sequences of the pool, from now on. NULL: nothing, as in a new pool. */
+quire_status quire_pool_set_dialogue(quire_pool *pool, const quire_dialogue_options *options);
+
+/* Says that the tokens before `end`, after the turn before, are a turn. They are stored. quire_sequence_truncate takes back the
+ * turns that it shortens. Important pages are the last to be given up. */
+quire_status quire_sequence_end_turn(quire_pool *pool, quire_sequence sequence, int64_t end);
+
+/* Sends what was processed to the slow tier now: the blocks that hold tokens of [begin, end) only, in all layers, but for those
+ * that are pinned. Waits for the slow tier. A step that reads them brings them back, to the bit. QUIRE_NO_SPACE if it takes no
+ * more; what has gone by then is gone. Without a slow tier nothing happens. */
+quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end);
+
+/* Says how important the blocks that hold any token of [begin, end) are, 0 to 1, as an observation of a step's attention mass:
+ * QUIRE_REPLACE_IMPORTANCE keeps a moving average of these, and gives up the least first. The other policies ignore it. */
+quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
+                                           float importance);
+
+/* Importance of paragraphs by their words: paragraph i is tokens[ends[i - 1] .. ends[i]), with ends ascending from 0. The mean
+ * over its tokens of ln(count / paragraphs that have the token), divided by the largest of all; 0 for all if no token tells them
+ * apart. `scores` is [count]. */
+quire_status quire_tfidf(const int64_t *tokens, const int64_t *ends, int64_t count, float *scores);
 
 /*===----------------------------------------------------------------------===*
  * Steps
@@ -404,6 +509,8 @@ typedef struct quire_tenant_stats {
   int64_t blocks_expired; /* by time_to_live_ns */
   int64_t collisions;     /* keys that another content had: misses */
   int64_t sequences;      /* alive */
+  /* Of the steps of its sequences, as in quire_paging_stats; a page that several share counts for the first in the step. */
+  int64_t demands, hits, late, misses, prefetch_issued;
 } quire_tenant_stats;
 
 quire_status quire_tenant_get_stats(const quire_pool *pool, quire_tenant tenant, quire_tenant_stats *out);

@@ -40,6 +40,10 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.freeBytes = vitals.largestFreeBytes = static_cast<uint64_t>(pool.blocksFree()) * block;
   vitals.tableBytes = pool.tableBytes();
   vitals.kvBytes = static_cast<uint64_t>(pool.blocksTotal()) * block;
+  if (pool.reserveBlocks() > 0 || pool.reserveCounters().exhausted > 0)
+    vitals.reserveRatio = pool.reserveRatio();
+  vitals.reservePeak = static_cast<uint64_t>(pool.reserveCounters().peak);
+  vitals.reserveExhausted = static_cast<uint64_t>(pool.reserveCounters().exhausted);
   vitals.preemptions = static_cast<uint64_t>(std::max<int64_t>(0, options.preemptions));
   const Pager *pager = pool.pager();
   if (!pager)
@@ -50,13 +54,81 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
     vitals.attentionPages = std::exp(spread.logBlocks / static_cast<double>(spread.samples));
   }
   vitals.policy = pager->policyKind();
-  vitals.prefetch = pager->prefetchWindow() > 0 ? PrefetchKind::LayerAhead : PrefetchKind::None;
+  bool prefetches = pager->prefetchIsOn() && pager->prefetchWindow() > 0;
+  vitals.prefetch = prefetches ? PrefetchKind::Sequential : PrefetchKind::None;
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());
   vitals.fastBytes = pager->fastPages() * pager->geometry().pageBytes;
   vitals.slowBytes = pager->slow().slots().total() * pager->geometry().pageBytes;
   if (const Trace *trace = pool.trace())
     readTrace(*trace, vitals);
   return vitals;
+}
+
+static Thresholds thresholdsOf(const quire_doctor_options &given) {
+  Thresholds thresholds;
+  auto take = [](double value, double &out) { out = value == 0 ? out : std::max(0.0, value); };
+  take(given.page_table_max, thresholds.maxTableTime);
+  take(given.page_table_max, thresholds.maxTableBytes);
+  take(given.min_hit, thresholds.minHit);
+  take(given.frag_max, thresholds.maxInternal);
+  return thresholds;
+}
+
+static constexpr struct {
+  quire_operation operation;
+  const char *name;
+} operations[] = {{QUIRE_OPERATION_ALLOCATE, "allocate"},
+                  {QUIRE_OPERATION_FREE, "free"},
+                  {QUIRE_OPERATION_ACQUIRE_HIT, "acquire_hit"},
+                  {QUIRE_OPERATION_ACQUIRE_MISS, "acquire_miss"},
+                  {QUIRE_OPERATION_MAKE_ROOM, "make_room"}};
+
+/// Null: of a slow tier that the pool has not.
+static const Histogram *histogramOf(const Pool &pool, quire_operation operation) {
+  const Pager *pager = pool.pager();
+  switch (operation) {
+  case QUIRE_OPERATION_ALLOCATE:
+    return &pool.latencies().allocate;
+  case QUIRE_OPERATION_FREE:
+    return &pool.latencies().free;
+  case QUIRE_OPERATION_ACQUIRE_HIT:
+    return pager ? &pager->latencies().acquireHit : nullptr;
+  case QUIRE_OPERATION_ACQUIRE_MISS:
+    return pager ? &pager->latencies().acquireMiss : nullptr;
+  case QUIRE_OPERATION_MAKE_ROOM:
+    return pager ? &pager->latencies().makeRoom : nullptr;
+  }
+  return nullptr;
+}
+
+/// Takes away what a tenant's counters say, field by field.
+static void subtract(PagerCounters &from, const PagerCounters &part) {
+  constexpr size_t fields = sizeof(PagerCounters) / sizeof(uint64_t);
+  uint64_t left[fields], less[fields];
+  std::memcpy(left, &from, sizeof(left));
+  std::memcpy(less, &part, sizeof(less));
+  for (size_t i = 0; i < fields; ++i)
+    left[i] -= less[i];
+  std::memcpy(static_cast<void *>(&from), left, sizeof(left));
+}
+
+/// Samples of one metric add up to what the pool counted.
+static std::string metricsOf(const Pool &pool) {
+  const Pager *pager = pool.pager();
+  std::string tier = pager ? pager->slow().name() : std::string();
+  PagerCounters rest = pager ? pager->counters() : PagerCounters();
+  std::vector<CounterSample> counters = {{tier, "", &rest}};
+  for (uint32_t slot = Tenants::nobody + 1; pager && slot < pool.tenants().size(); ++slot) {
+    if (!pool.tenants()[slot].live)
+      continue;
+    subtract(rest, pager->tenantCounters(slot));
+    counters.push_back({tier, std::to_string(slot), &pager->tenantCounters(slot)});
+  }
+  std::vector<LatencySample> latencies;
+  for (auto [operation, name] : operations)
+    if (const Histogram *histogram = histogramOf(pool, operation); histogram && histogram->count() > 0)
+      latencies.push_back({name, tier, histogram});
+  return prometheusText(counters, latencies);
 }
 
 extern "C" {
@@ -93,7 +165,7 @@ quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options,
     if (!readOptions(options, given))
       return badStructSize();
     Vitals vitals = vitalsOf(*pool->pool, given);
-    std::vector<Finding> findings = diagnose(vitals);
+    std::vector<Finding> findings = diagnose(vitals, thresholdsOf(given));
     pool->text = given.json ? doctorJson(vitals, findings) : doctorText(vitals, findings);
     *text = pool->text.c_str();
     return success();
@@ -104,12 +176,28 @@ quire_status quire_metrics(quire_pool *pool, const char **text) {
   if (!pool || !text)
     return nullArgument("pool and text");
   return guarded([&] {
-    const Pager *pager = pool->pool->pager();
-    PagerCounters none;
-    std::string tier = pager ? pager->slow().name() : std::string();
-    pool->text = prometheusText({{tier, "", pager ? &pager->counters() : &none}}, {});
+    pool->text = metricsOf(*pool->pool);
     *text = pool->text.c_str();
     return success();
+  });
+}
+
+quire_status quire_pool_get_latency(const quire_pool *pool, quire_operation operation, quire_latency_stats *out) {
+  if (!pool || !out)
+    return nullArgument("pool and out");
+  return guarded([&] {
+    if (operation < QUIRE_OPERATION_ALLOCATE || operation > QUIRE_OPERATION_MAKE_ROOM)
+      return failure(QUIRE_INVALID_ARGUMENT, "no operation %d", static_cast<int>(operation));
+    const Histogram *histogram = histogramOf(*pool->pool, operation);
+    Histogram none;
+    const Histogram &found = histogram ? *histogram : none;
+    quire_latency_stats stats = {};
+    stats.count = static_cast<int64_t>(found.count());
+    stats.sum_ns = static_cast<int64_t>(found.sum());
+    stats.p50_ns = static_cast<int64_t>(found.quantile(0.5).value_or(0));
+    stats.p99_ns = static_cast<int64_t>(found.quantile(0.99).value_or(0));
+    stats.max_ns = static_cast<int64_t>(found.quantile(1).value_or(0));
+    return writeResult(stats, out) ? success() : badStructSize();
   });
 }
 

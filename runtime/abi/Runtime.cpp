@@ -110,6 +110,11 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.copied_bytes = p.copiedBytes();
   stats.step_blocks = p.stepBlocks();
   stats.blocks_reclaimable = p.blocksReclaimable();
+  stats.reserve_blocks = p.reserveBlocks();
+  stats.reserve_hits = p.reserveCounters().hits;
+  stats.reserve_peak = p.reserveCounters().peak;
+  stats.reserve_exhausted = p.reserveCounters().exhausted;
+  stats.blocks_limit = p.blocksLimit();
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
 }
 

@@ -38,6 +38,14 @@ quire_status quire_tenant_get_stats(const quire_pool *pool, quire_tenant tenant,
     stats.blocks_expired = found->counters.blocksExpired;
     stats.collisions = found->counters.collisions;
     stats.sequences = found->sequences;
+    if (const Pager *pager = pool->pool->pager()) {
+      const PagerCounters &paging = pager->tenantCounters(static_cast<uint32_t>(tenant));
+      stats.demands = static_cast<int64_t>(paging.demands);
+      stats.hits = static_cast<int64_t>(paging.hits);
+      stats.late = static_cast<int64_t>(paging.late);
+      stats.misses = static_cast<int64_t>(paging.misses);
+      stats.prefetch_issued = static_cast<int64_t>(paging.prefetchIssued);
+    }
     return writeResult(stats, out) ? success() : badStructSize();
   });
 }

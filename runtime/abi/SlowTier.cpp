@@ -88,6 +88,9 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.table_ns, c.tableNs},
       {&stats.step_ns, c.stepNs},
       {&stats.steps, c.steps},
+      {&stats.pinned_blocks, pager->pinned().held()},
+      {&stats.pin_budget_blocks, pager->pinned().budget()},
+      {&stats.pins_given_up, c.pinsGivenUp},
   };
   for (auto [field, value] : fields)
     *field = static_cast<int64_t>(value);

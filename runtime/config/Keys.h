@@ -35,6 +35,7 @@ struct Key {
   const char *description;
   Value (*get)(const Config &);
   void (*set)(Config &, const Value &);
+  std::vector<const char *> planned = {}; // of the names, those that the runtime does nothing with yet
 };
 
 const std::vector<Key> &allKeys();
@@ -45,6 +46,9 @@ std::string expectedOf(const Key &key);
 /// Reads the text of a scalar (of one element, where the type is a list). False
 /// if it is not of the key's type or out of its range.
 bool parseValue(const Key &key, std::string_view text, Value &out);
+
+/// Whether the value is a name that the runtime does nothing with yet.
+bool isPlanned(const Key &key, const Value &value);
 
 /// As in a file.
 std::string printValue(const Key &key, const Value &value);

@@ -92,6 +92,8 @@ public:
       refuseValue(mark, plain ? shown(text) : "a text");
     if (!parseValue(*key_, text, value_))
       refuseValue(mark, shown(text));
+    if (keys_ == Keys::Implemented && isPlanned(*key_, value_))
+      throw Refusal{mark, "not implemented: " + name_ + ": " + text};
     if (!list_)
       finishKey();
   }

@@ -3,6 +3,7 @@
 #include "config/Keys.h"
 #include "core/Quantities.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -169,6 +170,11 @@ bool parseValue(const Key &key, std::string_view text, Value &out) {
   return false;
 }
 
+bool isPlanned(const Key &key, const Value &value) {
+  return !key.planned.empty() &&
+         std::any_of(key.planned.begin(), key.planned.end(), [&](const char *name) { return printValue(key, value) == name; });
+}
+
 static std::string quoted(const std::string &text) {
   std::string out = "\"";
   for (char c : text) {
@@ -259,13 +265,19 @@ std::string printConfig(const Config &config, Keys keys) {
   return text;
 }
 
+static std::string notImplemented(const Key &key) {
+  std::string text = key.implemented && key.planned.empty() ? "" : "not implemented";
+  for (const char *name : key.planned)
+    text += (name == key.planned.front() ? ": " : ", ") + std::string(name);
+  return text;
+}
+
 std::string keyTable() {
   std::string text = "| key | type | default | range | at run time | | meaning |\n|---|---|---|---|---|---|---|\n";
   for (const Key &key : allKeys())
     text += "| `" + std::string(key.name) + "` | " + typeName(key) + " | " +
             (*key.initial ? "`" + std::string(key.initial) + "`" : "none") + " | " + rangeOf(key) + " | " +
-            (key.reloadable ? "yes" : "") + " | " + (key.implemented ? "" : "not implemented") + " | " + key.description +
-            " |\n";
+            (key.reloadable ? "yes" : "") + " | " + notImplemented(key) + " | " + key.description + " |\n";
   return text;
 }
 

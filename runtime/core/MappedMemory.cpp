@@ -137,6 +137,19 @@ static int populateRange(char *begin, size_t bytes) {
   return 0;
 }
 
+void MappedMemory::giveBack(size_t offset, size_t bytes) {
+  size_t begin = (offset + smallPage - 1) & ~(smallPage - 1), end = (offset + bytes) & ~(smallPage - 1);
+  if (begin < end)
+    ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+}
+
+Status MappedMemory::commit(size_t offset, size_t bytes) {
+  size_t begin = offset & ~(smallPage - 1), end = (offset + bytes + smallPage - 1) & ~(smallPage - 1);
+  if (int error = populateRange(data_ + begin, std::min(end, mapped_) - begin))
+    return failure(QUIRE_OUT_OF_MEMORY, "cannot commit %zu bytes: %s", bytes, std::strerror(error));
+  return success();
+}
+
 Status MappedMemory::populate() {
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
   size_t count = std::min(cores, std::max<size_t>(1, mapped_ / populateShare));

@@ -42,6 +42,11 @@ public:
   /// step waits for one. Without it, pages are committed on first touch.
   Status populate();
 
+  /// Gives the system's pages inside of these bytes back: what they held is lost. They
+  /// read as zeros, and are committed again on first touch or by commit().
+  void giveBack(size_t offset, size_t bytes);
+  Status commit(size_t offset, size_t bytes);
+
   char *data() const { return data_; }
   size_t size() const { return size_; }
 

@@ -36,6 +36,7 @@ const std::vector<Metric> &metrics() {
       {"quire_prefetch_cancelled_total", "Prefetches that were cancelled before they began.", false, {{"", &C::prefetchCancelled}}},
       {"quire_evictions_total", "Pages that gave way, by what needed the room.", false,
        {{"cause=\"demand\"", &C::evictedForDemand}, {"cause=\"prefetch\"", &C::evictedForPrefetch}, {"cause=\"write\"", &C::evictedForWrite}}},
+      {"quire_pins_given_up_total", "Pinned blocks that were given up, beyond the budget or for a step.", false, {{"", &C::pinsGivenUp}}},
       {"quire_seals_total", "Pages that became immutable, or were changed after their write-back.", false, {{"", &C::seals}}},
       {"quire_write_backs_total", "Pages stored in a slow tier.", false, {{"", &C::writeBacks}}},
       {"quire_moved_bytes_total", "Bytes moved, by why.", false,

@@ -27,6 +27,7 @@ Executor::Executor(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, con
       start_(std::chrono::steady_clock::now()), positions_(static_cast<size_t>(options.maxTokens)),
       sequenceOf_(static_cast<size_t>(options.maxTokens)), queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
       pastLens_(static_cast<size_t>(options.maxSequences)), distinct_(static_cast<size_t>(options.maxSequences)),
+      tenants_(static_cast<size_t>(options.maxSequences)),
       held_(new std::atomic<int64_t>[static_cast<size_t>(model_->info().layer_count)]),
       trace_(static_cast<size_t>(options.traceCapacity)) {
   table_.struct_size = sizeof(table_);
@@ -75,7 +76,8 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
     return failure(QUIRE_OUT_OF_MEMORY, "block tables of %lld sequences are too large", ll(options.maxSequences));
   size_t tableBytes = static_cast<size_t>(entries + tableSlack) * sizeof(int32_t);
   QUIRE_TRY(executor->tables_.map(tableBytes, MappedMemory::Pages::Small));
-  if (pool->pager()) {
+  if (Pager *pager = pool->pager()) {
+    pager->prepare(options.maxSequences);
     QUIRE_TRY(executor->slots_.map(tableBytes, MappedMemory::Pages::Small));
     QUIRE_TRY(executor->slots_.populate());
   }
@@ -141,25 +143,26 @@ void Executor::describeRows(int64_t sequences, const int64_t *tokenCounts, const
 /// Checks all sequences and the free blocks, then reserves; nothing fails
 /// halfway. Gives the stride of the step's tables.
 Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
-  int64_t wanted = 0;
+  int64_t wanted = 0, room = INT64_MAX;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
-    int64_t cost;
+    int64_t cost, own;
     QUIRE_TRY(pool_->reserveCost(batch.sequences[s], batch.token_counts[s], cost));
+    QUIRE_TRY(pool_->roomFor(batch.sequences[s], batch.sequence_count > 1, own));
     wanted += cost;
+    room = cost > 0 ? std::min(room, own) : room;
     distinct_[static_cast<size_t>(s)] = batch.sequences[s];
   }
   auto end = distinct_.begin() + batch.sequence_count;
   std::sort(distinct_.begin(), end);
   if (std::adjacent_find(distinct_.begin(), end) != end)
     return failure(QUIRE_INVALID_ARGUMENT, "expected different sequences, but one comes twice");
-  if (wanted > pool_->blocksAvailable())
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(wanted),
-                   ll(pool_->blocksAvailable()), ll(pool_->blocksTotal()));
+  QUIRE_TRY(pool_->checkRoom(wanted, room));
   stride = 1;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
     QUIRE_TRY(pool_->reserve(batch.sequences[s], batch.token_counts[s]));
     int64_t &past = pastLens_[static_cast<size_t>(s)];
     QUIRE_TRY(pool_->length(batch.sequences[s], past));
+    tenants_[static_cast<size_t>(s)] = pool_->tenantOf(batch.sequences[s]);
     stride = std::max(stride, pool_->blocksFor(past + batch.token_counts[s]));
   }
   return success();
@@ -195,7 +198,7 @@ Status Executor::step(const quire_batch &batch, float *logits) {
   step.sequences = batch.sequence_count;
   step.table_stride = stride;
   step.selected_count = batch.selected_count;
-  QUIRE_TRY(run(step, tables, batch.token_counts));
+  QUIRE_TRY(run(step, tables, batch.token_counts, tenants_.data()));
   for (int64_t s = 0; s < batch.sequence_count; ++s)
     QUIRE_TRY(pool_->commit(batch.sequences[s], batch.token_counts[s]));
   return success();
@@ -237,11 +240,11 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
   step.sequences = batch.sequence_count;
   step.table_stride = batch.table_stride;
   step.selected_count = batch.selected_count;
-  return run(step, batch.block_tables, batch.token_counts);
+  return run(step, batch.block_tables, batch.token_counts, nullptr);
 }
 
 /// Brackets the model's code with what the pager has to know.
-Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts) {
+Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants) {
   stepTables_ = tables;
   if (observation_)
     QUIRE_TRY(observation_->beginStep(step.sequences, step.table_stride));
@@ -258,6 +261,7 @@ Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tok
   paged.stride = step.table_stride;
   paged.pastLens = step.past_lens;
   paged.tokenCounts = tokenCounts;
+  paged.tenants = tenants;
   paged.slots = reinterpret_cast<int32_t *>(slots_.data());
   std::fill_n(paged.slots + entries, tableSlack, noBlock);
   QUIRE_TRY(pager->beginStep(paged));

@@ -48,7 +48,7 @@ private:
   Status checkSelection(const int64_t *selected, int64_t count, int64_t tokens, const float *logits) const;
   Status prepareSequences(const quire_batch &batch, int64_t &stride);
   void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens);
-  Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts);
+  Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants);
   Status callModel(quire_step &step);
   void record(quire_trace_kind kind, int64_t layer);
 
@@ -74,6 +74,7 @@ private:
   std::vector<int64_t> queryStarts_;
   std::vector<int64_t> pastLens_;
   std::vector<quire_sequence> distinct_; // [maxSequences], for checks
+  std::vector<uint32_t> tenants_;        // [maxSequences]
 
   int64_t steps_ = 0;
   int64_t tokens_ = 0;

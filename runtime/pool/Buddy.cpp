@@ -69,7 +69,11 @@ uint64_t Buddy::allocate(uint64_t bytes) {
     return none;
   }
   int found = __builtin_ctz(fitting);
-  uint32_t first = heads_[found];
+  return take(heads_[found], found, order);
+}
+
+/// The lower part of a free extent of order `found`.
+uint64_t Buddy::take(uint32_t first, int found, int order) {
   remove(first, found);
   while (found > order) {
     --found;
@@ -77,6 +81,21 @@ uint64_t Buddy::allocate(uint64_t bytes) {
   }
   states_[first] = static_cast<uint8_t>(order);
   return first * unit_;
+}
+
+uint64_t Buddy::allocateBelow(uint64_t bytes, uint64_t limit) {
+  uint64_t extent = extentBytes(bytes);
+  int order = extent == 0 ? orders : log2Floor(extent / unit_), found = orders;
+  uint32_t lowest = noUnit;
+  for (int larger = order; larger < orders; ++larger)
+    for (uint32_t first = heads_[larger]; first != noUnit; first = links_[first].next)
+      if (first < lowest) {
+        lowest = first;
+        found = larger;
+      }
+  if (lowest == noUnit || lowest * unit_ + extent > limit)
+    return none;
+  return take(lowest, found, order);
 }
 
 uint64_t Buddy::sizeAt(uint64_t offset) const {

@@ -11,7 +11,7 @@
 namespace quire::runtime {
 
 /// Single writer. Allocates memory at creation only; allocate and release are O(log n)
-/// in the number of units. An extent that is handed out never moves.
+/// in the number of units. An extent that is handed out never moves by itself; see Compact.h.
 class Buddy {
 public:
   static constexpr uint64_t none = UINT64_MAX;
@@ -35,6 +35,9 @@ public:
   /// Offset of an extent of `bytes`, rounded up to a power of two and to a unit; none if
   /// there is none, and nothing has changed.
   uint64_t allocate(uint64_t bytes);
+  /// The lowest extent of this size that is free and ends at `limit` or before. O(free
+  /// extents); a failure is not counted.
+  uint64_t allocateBelow(uint64_t bytes, uint64_t limit);
   /// What allocate makes of a size; 0 if that is more than 2^63.
   uint64_t extentBytes(uint64_t bytes) const;
   /// Bytes of the extent that was handed out at `offset`; 0 if none was.
@@ -60,6 +63,7 @@ private:
   void push(uint32_t first, int order);
   void remove(uint32_t first, int order);
   bool mayMerge(uint32_t buddy, int order) const;
+  uint64_t take(uint32_t first, int found, int order);
 
   std::vector<uint8_t> states_; // [units]
   std::vector<Links> links_;    // [units], of free extents

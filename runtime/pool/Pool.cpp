@@ -108,7 +108,29 @@ Status Pool::createArena(const quire_model_info &info, bool exportable) {
 
 int64_t Pool::blocksFree() const {
   int64_t free = allocator_.freeCount();
-  return pager_ ? std::min(free, pager_->roomBlocks()) : free;
+  if (!pager_)
+    return free;
+  int64_t used = blocksTotal() - free;
+  return std::max<int64_t>(0, std::min({free, pager_->roomBlocks(), pager_->blockLimit() - used}));
+}
+
+Status Pool::resizeFast(uint64_t bytes) {
+  QUIRE_TRY(serverOnly());
+  if (!pager_)
+    return failure(QUIRE_INVALID_ARGUMENT, "not implemented: resizing a pool without a slow tier");
+  uint64_t pages = bytes / pager_->geometry().pageBytes;
+  auto used = [&] { return blocksTotal() - allocator_.freeCount(); };
+  int64_t limit = pager_->blockLimitOf(pages);
+  if (limit > 0 && used() - blocksReclaimable() > limit)
+    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks are in use, but a fast tier of %llu pages and the slow one hold %lld",
+                   static_cast<long long>(used() - blocksReclaimable()), static_cast<unsigned long long>(pages),
+                   static_cast<long long>(limit));
+  while (limit > 0 && used() > limit)
+    evict();
+  Status status = pager_->resize(pages);
+  setReserve(reserveRatio_);
+  checkInvariants();
+  return status;
 }
 
 void Pool::fill(uint32_t block, unsigned char byte) {
@@ -132,13 +154,16 @@ void Pool::eraseBlock(uint32_t block) {
   written_[block] = 0;
 }
 
-Status Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
-  QUIRE_TRY(makeRoom(count));
+void Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
+  int64_t begun = timed_ ? clock_->now() : 0;
+  makeRoom(count);
   size_t first = out.size();
   allocator_.allocate(static_cast<uint32_t>(count), out);
   for (size_t i = first; i < out.size(); ++i)
     written_[static_cast<size_t>(out[i])] = 1;
-  return success();
+  noteTaken(count);
+  if (timed_)
+    latencies_.allocate.record(static_cast<uint64_t>(clock_->now() - begun));
 }
 
 bool Pool::addReference(uint32_t block) {
@@ -150,6 +175,14 @@ bool Pool::addReference(uint32_t block) {
 }
 
 void Pool::dropReference(uint32_t block) {
+  if (!timed_)
+    return freeReference(block);
+  int64_t begun = clock_->now();
+  freeReference(block);
+  latencies_.free.record(static_cast<uint64_t>(clock_->now() - begun));
+}
+
+void Pool::freeReference(uint32_t block) {
   if (allocator_.release(block)) {
     if (pager_)
       pager_->discard(block);
@@ -182,10 +215,10 @@ Status Pool::allocate(int64_t count, quire_block *out) {
   if (count < 0)
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
+  QUIRE_TRY(checkRoom(count, std::max<int64_t>(0, blocksAvailable() - (holdsBlocks(nullptr) ? reserveBlocks_ : 0))));
   std::vector<int32_t> blocks;
-  if (count <= blocksAvailable()) // so that what can throw comes before an eviction
-    blocks.reserve(static_cast<size_t>(count));
-  QUIRE_TRY(takeBlocks(count, blocks));
+  blocks.reserve(static_cast<size_t>(count)); // so that what can throw comes before an eviction
+  takeBlocks(count, blocks);
   for (size_t i = 0; i < blocks.size(); ++i) {
     uint32_t block = static_cast<uint32_t>(blocks[i]);
     callerReferences_[block] = 1;
@@ -283,6 +316,7 @@ Status Pool::validate() const {
   std::vector<uint64_t> counted(callerReferences_.begin(), callerReferences_.end());
   QUIRE_TRY(validateSequences(counted));
   QUIRE_TRY(validateSharing(counted));
+  QUIRE_TRY(validatePins());
   for (uint32_t block = 0; block < allocator_.total(); ++block)
     if (counted[block] != allocator_.references(block))
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but %llu owners", block,

@@ -37,6 +37,20 @@ public:
     Pager::Options paging; // fastBytes, poison and zeroOnFree are those above
   };
 
+  /// Of the reserve; all of it only grows.
+  struct ReserveCounters {
+    int64_t hits = 0;      // blocks taken out of it
+    int64_t peak = 0;      // most of it in use
+    int64_t exhausted = 0; // takings that failed although they might use it
+  };
+
+  /// What stays in the fast tier of a sequence with turns.
+  struct DialogueRules {
+    int64_t recentTurns = 0;
+    int64_t recentPages = 0;
+    std::vector<int64_t> importantPages; // from the beginning of the sequence
+  };
+
   struct SequenceOptions {
     quire_tenant tenant = 0; // 0: the one that the pool acts for
     bool resumed = false;    // counted before
@@ -49,6 +63,7 @@ public:
   int64_t blockBytes() const { return blockBytes_; }
   int64_t blocksTotal() const { return allocator_.total(); }
   int64_t blocksFree() const;
+  int64_t blocksLimit() const { return pager_ ? pager_->blockLimit() : blocksTotal(); }
   /// Most blocks that the sequences of one step may have together.
   int64_t stepBlocks() const { return pager_ ? pager_->stepBlocks() : blocksTotal(); }
   /// Null: all blocks are in memory.
@@ -79,6 +94,18 @@ public:
   /// Memory beside the arena.
   uint64_t tableBytes() const;
 
+  /// Of a pool with a slow tier; contract as in quire/runtime.h.
+  Status resizeFast(uint64_t bytes);
+
+  /// Time of handing blocks out and of giving a reference back; nothing is recorded,
+  /// and no clock read, unless it is switched on.
+  struct Latencies {
+    Histogram allocate, free;
+  };
+  void timeBlocks(bool on) { timed_ = on; }
+  bool blocksAreTimed() const { return timed_; }
+  const Latencies &latencies() const { return latencies_; }
+
   /// 0 events: ends the record.
   Status startTrace(int64_t events);
   const Trace *trace() const { return trace_.get(); }
@@ -108,6 +135,9 @@ public:
   Status createTenant(const void *name, size_t bytes, int64_t timeToLive, quire_tenant &out);
   Status destroyTenant(quire_tenant tenant);
   Status tenant(quire_tenant handle, const Tenant *&out) const;
+  const Tenants &tenants() const { return tenants_; }
+  /// Slot of the sequence's tenant; the sequence is alive.
+  uint32_t tenantOf(quire_sequence sequence) const { return sequences_[static_cast<uint32_t>(sequence)].tenant; }
   Status actAs(quire_tenant tenant);
   Status advance(int64_t now, int64_t &dropped);
   Status matchPrefix(quire_sequence sequence, const int64_t *tokens, int64_t count, int64_t &matched);
@@ -121,7 +151,26 @@ public:
   /// Free blocks that reserve(sequence, tokens) would take.
   Status reserveCost(quire_sequence sequence, int64_t tokens, int64_t &blocks) const;
 
-  /// Invariants I1 to I6 of docs/Runtime.md.
+  // What is to stay in the fast tier (Pins.cpp); contracts as in quire/runtime.h.
+  Status pinRange(quire_sequence sequence, int64_t begin, int64_t end);
+  Status unpinRange(quire_sequence sequence, int64_t begin, int64_t end);
+  Status endTurn(quire_sequence sequence, int64_t end);
+  void setDialogue(DialogueRules rules);
+  Status unload(quire_sequence sequence, int64_t begin, int64_t end);
+  Status setImportance(quire_sequence sequence, int64_t begin, int64_t end, float importance);
+
+  // The reserve (Reserve.cpp). A sequence is new until it has reserved blocks; new
+  // ones may not take the last reserveBlocks() while others have blocks.
+  void setReserve(double ratio);
+  double reserveRatio() const { return reserveRatio_; }
+  int64_t reserveBlocks() const { return reserveBlocks_; }
+  const ReserveCounters &reserveCounters() const { return reserveCounters_; }
+  /// Blocks that the sequence may take; `besideOthers`: others take some with it.
+  Status roomFor(quire_sequence sequence, bool besideOthers, int64_t &blocks) const;
+  /// QUIRE_OUT_OF_BLOCKS with the reason.
+  Status checkRoom(int64_t wanted, int64_t room);
+
+  /// The invariants of docs/Runtime.md.
   Status validate() const;
 
 private:
@@ -130,11 +179,21 @@ private:
     int64_t blockBytes;
   };
 
+  /// Pins that a sequence has given to one of its blocks.
+  struct Hold {
+    uint16_t byHand = 0;
+    bool byRule = false;
+    int32_t pins() const { return byHand + byRule; }
+  };
+
   struct Sequence {
     uint32_t generation = 1;
     bool live = false;
+    bool admitted = false; // has reserved blocks, or its source had
     int64_t length = 0;
     std::vector<int32_t> blocks;
+    std::vector<Hold> holds;    // of the first blocks; none of the others
+    std::vector<int64_t> turns; // their ends, ascending
     uint32_t tenant = Tenants::nobody;
     // Of a query for a prefix that is not counted yet.
     bool counted = false;
@@ -149,13 +208,22 @@ private:
   Status findBlock(quire_block handle, uint32_t &out) const;
   /// Whether writing position `length` would change a block that others read.
   bool endsInSharedBlock(const Sequence &sequence) const;
+  bool holdsBlocks(const Sequence *except) const;
+  void noteTaken(int64_t count);
+  Status blocksOfRange(const Sequence &sequence, int64_t begin, int64_t end, size_t &first, size_t &last) const;
+  void changePins(int32_t block, int32_t pins);
+  void openHolds(Sequence &sequence);
+  void holdRecent(Sequence &sequence);
+  void dropLastHold(Sequence &sequence);
+  void moveHold(Sequence &sequence, size_t index, int32_t to);
   void dropBlocks(Sequence &sequence, int64_t keep);
-  /// Every reference comes and goes through these three.
-  Status takeBlocks(int64_t count, std::vector<int32_t> &out);
+  /// Every reference comes and goes through these three. There is room for `count`.
+  void takeBlocks(int64_t count, std::vector<int32_t> &out);
   bool addReference(uint32_t block);
   void dropReference(uint32_t block);
-  /// Evicts until `count` blocks are free; or fails and evicts nothing.
-  Status makeRoom(int64_t count);
+  void freeReference(uint32_t block);
+  /// Evicts until `count` blocks are free, which are available.
+  void makeRoom(int64_t count);
   void evict();
   void dropEntry(uint32_t block);
   void noteExpiry(uint32_t block);
@@ -176,6 +244,7 @@ private:
   Status createArena(const quire_model_info &info, bool exportable);
   Status validateSequences(std::vector<uint64_t> &counted) const;
   Status validateSharing(std::vector<uint64_t> &counted) const;
+  Status validatePins() const;
   /// Debug builds validate after every operation that changes something.
   void checkInvariants() const;
 
@@ -195,6 +264,12 @@ private:
   std::vector<uint32_t> freeSlots_;
   int64_t sequenceCount_ = 0;
   int64_t copiedBytes_ = 0;
+  double reserveRatio_ = 0;
+  int64_t reserveBlocks_ = 0;
+  ReserveCounters reserveCounters_;
+  DialogueRules dialogue_;
+  bool timed_ = false;
+  Latencies latencies_;
 
   Tenants tenants_;
   uint32_t acting_ = Tenants::nobody;

@@ -53,6 +53,7 @@ Status Pool::createSequence(const SequenceOptions &options, quire_sequence &out)
   sequence.blocks.reserve(static_cast<size_t>(most + 1));
   freeSlots_.pop_back();
   sequence.live = true;
+  sequence.admitted = false;
   sequence.length = 0;
   sequence.tenant = tenant == Tenants::nobody ? acting_ : tenant;
   sequence.counted = options.resumed;
@@ -68,6 +69,7 @@ Status Pool::releaseSequence(quire_sequence handle) {
   Sequence *sequence;
   QUIRE_TRY(find(handle, sequence));
   dropBlocks(*sequence, 0);
+  sequence->turns.clear();
   sequence->live = false;
   sequence->length = 0;
   if (++sequence->generation == 0)
@@ -82,6 +84,7 @@ Status Pool::releaseSequence(quire_sequence handle) {
 /// Last block first, so that the next owner of them reads in ascending order.
 void Pool::dropBlocks(Sequence &sequence, int64_t keep) {
   while (static_cast<int64_t>(sequence.blocks.size()) > keep) {
+    dropLastHold(sequence);
     uint32_t block = static_cast<uint32_t>(sequence.blocks.back());
     sequence.blocks.pop_back();
     dropReference(block);
@@ -113,6 +116,7 @@ Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
     addReference(static_cast<uint32_t>(from.blocks[i]));
   }
   to.length = length;
+  to.admitted = from.admitted;
   --tenants_[to.tenant].sequences;
   to.tenant = from.tenant;
   ++tenants_[to.tenant].sequences;
@@ -142,9 +146,12 @@ Status Pool::reserve(quire_sequence handle, int64_t tokens) {
   QUIRE_TRY(reserveCost(handle, tokens, cost));
   if (cost == 0)
     return success();
+  int64_t room;
+  QUIRE_TRY(roomFor(handle, false, room));
+  QUIRE_TRY(checkRoom(cost, room));
   Sequence &sequence = sequences_[static_cast<uint32_t>(handle)];
   bool copy = endsInSharedBlock(sequence);
-  QUIRE_TRY(takeBlocks(cost, sequence.blocks));
+  takeBlocks(cost, sequence.blocks);
   if (copy) {
     size_t last = static_cast<size_t>(sequence.length / blockTokens_);
     uint32_t shared = static_cast<uint32_t>(sequence.blocks[last]);
@@ -155,9 +162,12 @@ Status Pool::reserve(quire_sequence handle, int64_t tokens) {
       return copied;
     }
     sequence.blocks.pop_back();
+    moveHold(sequence, last, static_cast<int32_t>(own));
     sequence.blocks[last] = static_cast<int32_t>(own);
     dropReference(shared);
   }
+  sequence.admitted = true;
+  holdRecent(sequence);
   checkInvariants();
   return success();
 }
@@ -185,6 +195,9 @@ Status Pool::truncate(quire_sequence handle, int64_t length) {
   dropBlocks(*sequence, blocksFor(length));
   sequence->length = length;
   sequence->hitTokens = std::min(sequence->hitTokens, length);
+  while (!sequence->turns.empty() && sequence->turns.back() > length)
+    sequence->turns.pop_back();
+  holdRecent(*sequence);
   checkInvariants();
   return success();
 }

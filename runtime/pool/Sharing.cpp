@@ -16,8 +16,10 @@ Status Pool::serverOnly() const {
 Status Pool::createTenant(const void *name, size_t bytes, int64_t timeToLive, quire_tenant &out) {
   QUIRE_TRY(serverOnly());
   QUIRE_TRY(tenants_.create(name, bytes, timeToLive, out));
-  if (pager_)
+  if (pager_) {
+    pager_->openTenant(static_cast<uint32_t>(out));
     pager_->setZeroOnFree(); // pages leave copies in two tiers, which nobody could find later
+  }
   checkInvariants();
   return success();
 }
@@ -110,13 +112,9 @@ Status Pool::advance(int64_t now, int64_t &dropped) {
   return success();
 }
 
-Status Pool::makeRoom(int64_t count) {
-  if (count > blocksAvailable())
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(count), ll(blocksAvailable()),
-                   ll(blocksTotal()));
+void Pool::makeRoom(int64_t count) {
   while (count > blocksFree())
     evict();
-  return success();
 }
 
 void Pool::evict() {
@@ -202,6 +200,7 @@ bool Pool::mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens
   }
   if ((pager_ && pager_->lost(probe.block)) || !addReference(probe.block))
     return false;
+  moveHold(sequence, index, static_cast<int32_t>(probe.block));
   sequence.blocks[index] = static_cast<int32_t>(probe.block);
   dropReference(own);
   ++tenant.counters.blocksMerged;

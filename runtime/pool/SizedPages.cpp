@@ -72,6 +72,13 @@ void SizedPages::truncate(int64_t length) {
   }
 }
 
+void SizedPages::relocate(size_t page, uint64_t offset) {
+  assert(!isHeld() && extents_.sizeAt(offset) == pages_[page].bytes);
+  extents_.release(pages_[page].offset);
+  pages_[page].offset = offset;
+  ++generation_;
+}
+
 SizedPages::Place SizedPages::locate(int64_t position) const {
   assert(position >= 0 && position < slots());
   auto after = std::upper_bound(pages_.begin(), pages_.end(), position,

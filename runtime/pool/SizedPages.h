@@ -19,8 +19,8 @@ struct GrowthRule {
 };
 
 /// Owns extents of a buddy allocator, which must outlive it. Only the last page has
-/// unused slots, pages never move, and what was appended stays where it is. Allocates
-/// memory at creation only.
+/// unused slots, and what was appended stays in its page; pages move by compact() only.
+/// Allocates memory at creation only.
 class SizedPages {
 public:
   struct Page {
@@ -57,6 +57,16 @@ public:
   /// O(log pages); `position` is below slots().
   Place locate(int64_t position) const;
 
+  /// Offsets hold while the generation is the same: it goes up when a page moves.
+  uint64_t generation() const { return generation_; }
+  /// While held, pages do not move; counted.
+  void hold() { ++holds_; }
+  void letGo() { --holds_; }
+  bool isHeld() const { return holds_ > 0; }
+  /// The content is at `offset` already, an extent of the page's size that was handed
+  /// out; the old one is free again.
+  void relocate(size_t page, uint64_t offset);
+
   Status validate() const;
 
 private:
@@ -68,6 +78,8 @@ private:
   std::vector<Page> pages_;
   int64_t length_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t generation_ = 1;
+  int64_t holds_ = 0;
 };
 
 } // namespace quire::runtime

@@ -31,6 +31,7 @@ struct PagerCounters {
   uint64_t evictedForDemand = 0;
   uint64_t evictedForPrefetch = 0;
   uint64_t evictedForWrite = 0;   // room for new pages
+  uint64_t pinsGivenUp = 0;       // blocks that were pinned, beyond the budget or for a step
   uint64_t seals = 0;             // pages that became immutable, or were changed after their write-back
   uint64_t writeBacks = 0;        // at most `seals`
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Creation, pages by hand, and the demands of steps.
+// Creation, and the demands of steps.
 #include "residency/PagerAllowed.h"
+#include "residency/Prefetch.h"
 
 #include <algorithm>
 #include <cassert>
@@ -12,17 +13,15 @@ namespace quire::runtime {
 /// Transfers beside those that hold a fast slot.
 static constexpr size_t spareFlights = 64;
 
-/// Part of the fast pages that is not counted as room, so that there is always
-/// a page to exchange others with.
-static constexpr uint32_t spareShare = 16;
+static constexpr double defaultPinShare = 0.25;
 
 size_t Pager::transfersFor(uint64_t fastPages) { return static_cast<size_t>(fastPages) + spareFlights; }
 
 Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t blocks, uint32_t fastPages,
              std::unique_ptr<Tier> slow, std::unique_ptr<Mover> mover, Clock &clock)
-    : geometry_(geometry), options_(options), blocks_(blocks), clock_(clock), slow_(std::move(slow)),
+    : geometry_(geometry), options_(options), blocks_(blocks), fastLimit_(fastPages), blockLimit_(blocks), clock_(clock), slow_(std::move(slow)),
       mover_(std::move(mover)), policy_(createPolicy(options.policy, blocks * geometry.groups, fastPages)),
-      fastSlots_(fastPages, {}), pages_(size_t(blocks) * geometry.groups), flights_(transfersFor(fastPages)),
+      fastSlots_(fastPages, {}), pages_(size_t(blocks) * geometry.groups), pinned_(blocks), flights_(transfersFor(fastPages)),
       finished_(64), blockStep_(blocks) {
   for (size_t i = flights_.size(); i > 0; --i)
     freeFlights_.push_back(static_cast<uint32_t>(i - 1));
@@ -30,6 +29,7 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
   batch_.reserve(flights_.size());
   for (auto *list : {&held_, &loads_, &fresh_, &written_, &sealed_, &slots_})
     list->reserve(fastPages);
+  setPinBudget(defaultPinShare);
 }
 
 Pager::~Pager() { mover_.reset(); }
@@ -37,9 +37,7 @@ Pager::~Pager() { mover_.reset(); }
 Status Pager::create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                      std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out) {
   uint64_t fast = std::min<uint64_t>(options.fastBytes / geometry.pageBytes, INT32_MAX / 2);
-  uint64_t spare = std::max<uint64_t>(1, fast / spareShare);
-  uint64_t pages = fast > spare ? fast - spare + slow->slots().total() : 0;
-  uint64_t blocks = std::min<uint64_t>(pages / geometry.groups, (UINT32_MAX - 1) / geometry.groups);
+  uint64_t blocks = std::min<uint64_t>(blocksIn(geometry, fast, slow->slots().total()), (UINT32_MAX - 1) / geometry.groups);
   blocks = std::min<uint64_t>(blocks, INT32_MAX);
   if (blocks == 0)
     return failure(QUIRE_OUT_OF_BLOCKS,
@@ -64,7 +62,7 @@ int64_t Pager::roomBlocks() const {
 }
 
 uint64_t Pager::metadataBytes() const {
-  return pages_.size() * sizeof(Page) + blockStep_.size() * sizeof(uint32_t) + flights_.size() * sizeof(Flight) +
+  return pages_.size() * sizeof(Page) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
          (uint64_t(fastSlots_.total()) + slow_->slots().total()) * BlockAllocator::bytesPerBlock();
 }
 
@@ -77,6 +75,12 @@ void Pager::setTrace(Trace *trace) {
   trace->pageBytes = geometry_.pageBytes;
   trace->fastPages = fastPages();
   trace->numbering = {blocks_, geometry_.groups, true};
+}
+
+void Pager::openTenant(uint32_t tenant) {
+  if (tenant >= tenantCounters_.size())
+    tenantCounters_.resize(tenant + 1);
+  tenantCounters_[tenant] = {};
 }
 
 void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome, float mass) {
@@ -101,14 +105,16 @@ void Pager::countDemand(uint32_t number) {
   if (inStep_ && page.step == stepNumber_)
     return;
   page.step = stepNumber_;
-  ++counters_.demands;
   bool late = page.state == State::Loading, hit = page.state == State::Resident || page.state == State::Storing;
-  counters_.hits += hit;
-  counters_.late += late;
-  counters_.misses += !hit && !late;
-  counters_.prefetchUseful += page.brought;
-  counters_.prefetchTimely += page.brought && hit;
-  counters_.pollutedMisses += !hit && !late && page.polluted;
+  for (PagerCounters *counters : {&counters_, &tenantCounters_[tenant_]}) {
+    ++counters->demands;
+    counters->hits += hit;
+    counters->late += late;
+    counters->misses += !hit && !late;
+    counters->prefetchUseful += page.brought;
+    counters->prefetchTimely += page.brought && hit;
+    counters->pollutedMisses += !hit && !late && page.polluted;
+  }
   page.polluted = false;
   using Outcome = TraceEvent::Outcome;
   note(TraceEvent::Kind::Demand, number, hit ? Outcome::Hit : late ? Outcome::Late : Outcome::Miss);
@@ -236,59 +242,6 @@ bool Pager::lost(uint32_t block) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Pages by hand
-//===----------------------------------------------------------------------===//
-
-Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
-  if (group >= geometry_.groups || block >= blocks_ || inStep_)
-    return failure(QUIRE_INVALID_ARGUMENT, "no page of block %u in group %u, or a step runs", block, group);
-  uint32_t number = pageOf(group, block);
-  Page &page = pages_[number];
-  if (page.state == State::Absent && !write)
-    return failure(QUIRE_INVALID_ARGUMENT, "block %u has no content", block);
-  if (page.pins == UINT16_MAX)
-    return failure(QUIRE_INVALID_ARGUMENT, "block %u is pinned too often", block);
-  failure_ = success();
-  want(number, page.state != State::Absent, write);
-  bringIn();
-  ++page.pins;
-  unpinHeld();
-  if (!failure_.ok()) {
-    --page.pins;
-    return failure_;
-  }
-  address = slotAddress(page.fast);
-  return success();
-}
-
-Status Pager::unpin(uint32_t group, uint32_t block) {
-  if (group >= geometry_.groups || block >= blocks_ || pages_[pageOf(group, block)].pins == 0)
-    return failure(QUIRE_INVALID_ARGUMENT, "block %u is not pinned in group %u", block, group);
-  --pages_[pageOf(group, block)].pins;
-  return success();
-}
-
-Status Pager::copy(uint32_t from, uint32_t to) {
-  for (uint32_t group = 0; group < geometry_.groups; ++group) {
-    if (pages_[pageOf(group, from)].state == State::Absent)
-      continue;
-    char *source, *target;
-    QUIRE_TRY(pin(group, from, false, source));
-    Status made = pin(group, to, true, target);
-    if (made.ok()) {
-      std::memcpy(target, source, geometry_.pageBytes);
-      (void)unpin(group, to);
-    }
-    (void)unpin(group, from);
-    if (!made.ok()) {
-      discard(to);
-      return made;
-    }
-  }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
@@ -318,7 +271,7 @@ Status Pager::beginStep(const Step &step) {
 }
 
 void Pager::fillSlots(uint32_t group) {
-  int32_t grave = static_cast<int32_t>(fastPages());
+  int32_t grave = static_cast<int32_t>(graveSlot());
   for (int64_t s = 0; s < step_.sequences; ++s) {
     const int32_t *blocks = step_.blocks + s * step_.stride;
     int32_t *slots = step_.slots + s * step_.stride;
@@ -338,6 +291,7 @@ void Pager::listPages(uint32_t group) {
   ++acquireNumber_;
   for (int64_t s = 0; s < step_.sequences; ++s) {
     int64_t past = step_.pastLens[s], end = past + step_.tokenCounts[s];
+    tenant_ = step_.tenants ? step_.tenants[s] : 0;
     for (int64_t i = 0; i < geometry_.blocksFor(end); ++i) {
       uint32_t number = pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
       int64_t stop = (i + 1) * geometry_.blockTokens;
@@ -351,11 +305,12 @@ void Pager::listPages(uint32_t group) {
         sealed_.push_back(number);
     }
   }
+  tenant_ = 0;
 }
 
 bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   uint32_t group = geometry_.groupOf(layer);
-  out = {slotAddress(fastPages()), 0, step_.slots, nullptr};
+  out = {slotAddress(graveSlot()), 0, step_.slots, nullptr};
   if (!inStep_ || (holds_ > 0 && group != group_))
     return false;
   out = {arena_.data() + geometry_.layerStart[static_cast<size_t>(layer)], static_cast<int64_t>(geometry_.pageBytes),
@@ -365,15 +320,19 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   int64_t begun = clock_.now();
   group_ = current_ = group;
   drain();
+  uint64_t away = counters_.late + counters_.misses;
   listPages(group);
+  away = counters_.late + counters_.misses - away;
   int64_t listed = clock_.now();
   bringIn();
   int64_t there = clock_.now();
   if (trace_)
     trace_->waited(there - listed);
   fillSlots(group);
+  int64_t ended = clock_.now();
   counters_.stallNs += static_cast<uint64_t>(there - listed);
-  counters_.tableNs += static_cast<uint64_t>(listed - begun + clock_.now() - there);
+  counters_.tableNs += static_cast<uint64_t>(listed - begun + ended - there);
+  (away ? latencies_.acquireMiss : latencies_.acquireHit).record(static_cast<uint64_t>(ended - begun));
   return true;
 }
 
@@ -421,7 +380,7 @@ bool Pager::release(int64_t layer) {
   int64_t begun = clock_.now();
   reportObserved();
   drain();
-  if (fastSlots_.freeCount() < fastSlots_.total() / 4)
+  if (fastSlots_.freeCount() < fastPages() / 4)
     for (uint32_t number : sealed_)
       if (pages_[number].state == State::Resident && pages_[number].dirty)
         startStore(number, false);
@@ -433,58 +392,93 @@ bool Pager::release(int64_t layer) {
 }
 
 /// Without waiting, and at no cost to a page that is wanted earlier.
-bool Pager::prefetchPage(uint32_t number) {
+Pager::Fetch Pager::prefetchPage(uint32_t number) {
   uint32_t slot;
   if (!takeFast(slot)) {
     uint32_t victim = policy_->victim(Allowed(*this, false, groupOf(number)));
     if (victim == none)
-      return false;
+      return Fetch::NoRoom;
     if (pages_[victim].dirty) {
       counters_.evictedForPrefetch += startStore(victim, true);
-      return false;
+      return Fetch::NotYet;
     }
     pages_[victim].polluted = true;
     ++counters_.evictedForPrefetch;
     evict(victim);
     if (!takeFast(slot))
-      return false;
+      return Fetch::NotYet;
   }
   note(TraceEvent::Kind::Prefetch, number);
   pages_[number].brought = true;
   startLoad(number, slot);
   ++prefetching_;
   ++counters_.prefetchIssued;
+  ++tenantCounters_[tenant_].prefetchIssued;
   counters_.bytesInPrefetch += geometry_.pageBytes;
-  return true;
+  return Fetch::Begun;
+}
+
+void Pager::prepare(int64_t sequences) {
+  if (static_cast<size_t>(sequences) <= windows_.size())
+    return;
+  windows_.resize(static_cast<size_t>(sequences));
+  remaining_.resize(static_cast<size_t>(sequences));
+}
+
+/// Sets windows_, by what each sequence has yet to get. Returns their sum.
+uint64_t Pager::shareWindows(uint32_t group, int64_t first, int64_t count) {
+  prepare(step_.sequences);
+  for (int64_t s = 0; s < step_.sequences; ++s) {
+    const int32_t *blocks = step_.blocks + s * step_.stride;
+    uint32_t away = 0;
+    int64_t end = prefetchEnd(s, first, count);
+    for (int64_t i = first; i < end; ++i)
+      away += pages_[pageOf(group, static_cast<uint32_t>(blocks[i]))].state == State::Slow;
+    remaining_[static_cast<size_t>(s)] = away;
+    counters_.prefetchRedundant += static_cast<uint64_t>(std::max<int64_t>(0, end - first)) - away;
+  }
+  uint64_t window = static_cast<uint64_t>(options_.prefetchWindow), sequences = static_cast<uint64_t>(step_.sequences);
+  uint64_t most = std::min(window * sequences, options_.prefetchBytes / geometry_.pageBytes);
+  uint64_t left = most - std::min<uint64_t>(most, prefetching_);
+  return batchWindows(remaining_.data(), sequences, static_cast<uint32_t>(window), INT32_MAX, left, windows_.data());
+}
+
+int64_t Pager::prefetchEnd(int64_t sequence, int64_t first, int64_t count) const {
+  int64_t blocks = geometry_.blocksFor(step_.pastLens[sequence]);
+  return count < 0 ? blocks : std::min(blocks, first + count);
 }
 
 bool Pager::prefetch(int64_t layer, int64_t first, int64_t count) {
-  if (!inStep_ || layer < 0 || options_.prefetchWindow <= 0)
+  if (!inStep_ || layer < 0 || first < 0 || !prefetches())
     return false;
   uint32_t group = geometry_.groupOf(layer % geometry_.layers());
   if (group == group_ && holds_ > 0)
     return false;
   int64_t begun = clock_.now();
   drain();
-  bool moved = false;
-  int64_t window = options_.prefetchWindow;
-  size_t limit = static_cast<size_t>(window * step_.sequences);
-  int64_t longest = 0;
-  for (int64_t s = 0; s < step_.sequences; ++s)
-    longest = std::max(longest, geometry_.blocksFor(step_.pastLens[s]));
-  int64_t end = count < 0 ? longest : std::min(longest, first + count);
-  for (int64_t i = first; i < end && prefetching_ < limit; ++i)
-    for (int64_t s = 0; s < step_.sequences && prefetching_ < limit; ++s) {
-      if (i >= geometry_.blocksFor(step_.pastLens[s]))
+  bool moved = false, room = true;
+  uint64_t left = shareWindows(group, first, count);
+  for (int64_t i = first; left > 0 && room; ++i) {
+    bool within = false;
+    for (int64_t s = 0; s < step_.sequences && left > 0 && room; ++s) {
+      if (i >= prefetchEnd(s, first, count))
         continue;
+      within = true;
       uint32_t number = pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
-      if (pages_[number].state != State::Slow)
-        ++counters_.prefetchRedundant;
-      else if (prefetchPage(number))
-        moved = true;
-      else
-        ++counters_.prefetchDropped;
+      if (windows_[static_cast<size_t>(s)] == 0 || pages_[number].state != State::Slow)
+        continue;
+      tenant_ = step_.tenants ? step_.tenants[s] : 0;
+      Fetch fetch = prefetchPage(number);
+      moved |= fetch == Fetch::Begun;
+      room = fetch != Fetch::NoRoom;
+      counters_.prefetchDropped += fetch != Fetch::Begun;
+      windows_[static_cast<size_t>(s)] -= fetch == Fetch::Begun;
+      left -= fetch == Fetch::Begun;
     }
+    if (!within)
+      break;
+  }
+  tenant_ = 0;
   flush(Mover::Urgency::Prefetch);
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
   return moved;
@@ -499,7 +493,7 @@ Status Pager::endStep() {
   inStep_ = false;
   counters_.stepNs += static_cast<uint64_t>(clock_.now() - stepStart_);
   if (!failure_.ok())
-    std::memset(slotAddress(fastPages()), 0, geometry_.pageBytes);
+    std::memset(slotAddress(graveSlot()), 0, geometry_.pageBytes);
   return failure_;
 }
 
@@ -512,14 +506,17 @@ Status Pager::validateSlots() const {
   std::vector<uint8_t> fast(fastSlots_.total()), slow(slow_->slots().total()), flying(flights_.size(), 1);
   for (uint32_t index : freeFlights_)
     flying[index] = 0;
-  size_t usedFast = 0, usedSlow = 0;
+  size_t usedFast = fastSlots_.total() - fastLimit_, usedSlow = 0; // what was given up counts as used
   auto count = [](std::vector<uint8_t> &users, uint32_t slot, size_t &used) {
     used += slot != none;
     return slot == none || users[slot]++ == 0;
   };
-  for (const Page &page : pages_)
+  for (const Page &page : pages_) {
     if (!count(fast, page.fast, usedFast) || !count(slow, page.slow, usedSlow))
       return failure(QUIRE_INVARIANT_BROKEN, "a slot has two pages");
+    if (page.fast != none && page.fast >= fastLimit_)
+      return failure(QUIRE_INVARIANT_BROKEN, "a page lies where the fast tier was given up");
+  }
   for (size_t index = 0; index < flights_.size(); ++index)
     if (flying[index] && flights_[index].page == none &&
         (!count(fast, flights_[index].fast, usedFast) || !count(slow, flights_[index].transfer.slot, usedSlow)))
@@ -537,6 +534,7 @@ Status Pager::validate() const {
   QUIRE_TRY(fastSlots_.validate());
   QUIRE_TRY(slow_->slots().validate());
   QUIRE_TRY(validateSlots());
+  QUIRE_TRY(validatePins());
   size_t shadowed = 0, leaving = 0, prefetching = 0;
   for (size_t number = 0; number < pages_.size(); ++number) {
     const Page &page = pages_[number];

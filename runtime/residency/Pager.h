@@ -4,8 +4,10 @@
 #define QUIRE_RUNTIME_RESIDENCY_PAGER_H
 
 #include "core/MappedMemory.h"
+#include "doctor/Histogram.h"
 #include "residency/Counters.h"
 #include "residency/PageGeometry.h"
+#include "residency/PinnedBlocks.h"
 #include "residency/Policy.h"
 #include "residency/Trace.h"
 #include "tier/Mover.h"
@@ -25,6 +27,8 @@ public:
     uint64_t fastBytes = 0;
     PolicyKind policy = PolicyKind::Scan;
     int64_t prefetchWindow = 3; // pages of each sequence that prefetches may have under way
+    bool prefetch = true;       // along the order of access
+    uint64_t prefetchBytes = UINT64_MAX; // that they may have under way together
     int64_t deadlineNs = int64_t(30) * 1000000000; // of a transfer that a step waits for
     bool poison = false;     // free slots of the arena are filled with 0xFF bytes
     bool zeroOnFree = false; // what pages leave behind is overwritten, in both tiers
@@ -38,6 +42,13 @@ public:
     const int64_t *pastLens = nullptr;    // [sequences]
     const int64_t *tokenCounts = nullptr; // [sequences]
     int32_t *slots = nullptr;             // [sequences][stride] out, by acquire
+    const uint32_t *tenants = nullptr;    // [sequences] who the demands are counted for; null: nobody
+  };
+
+  struct Latencies {
+    Histogram acquireHit;  // of a layer, all pages of which were there
+    Histogram acquireMiss; // of the others
+    Histogram makeRoom;    // from the first page that had to give way until all had
   };
 
   /// Transfers under way at any time, at most.
@@ -51,7 +62,7 @@ public:
 
   const PageGeometry &geometry() const { return geometry_; }
   uint32_t blocks() const { return blocks_; }
-  uint32_t fastPages() const { return fastSlots_.total(); }
+  uint32_t fastPages() const { return fastLimit_; }
   /// Most distinct blocks of a step.
   int64_t stepBlocks() const { return fastPages(); }
   uint32_t fastPagesFree() const { return fastSlots_.freeCount(); }
@@ -59,6 +70,10 @@ public:
   int64_t roomBlocks() const;
   const PagerCounters &counters() const { return counters_; }
   const AttentionSpread &attention() const { return attention_; }
+  const Latencies &latencies() const { return latencies_; }
+  /// Counts demands and prefetches of this tenant, from 0.
+  void openTenant(uint32_t tenant);
+  const PagerCounters &tenantCounters(uint32_t tenant) const { return tenantCounters_[tenant]; }
   const Tier &slow() const { return *slow_; }
   /// Of the page table, transfers included.
   uint64_t metadataBytes() const;
@@ -66,12 +81,36 @@ public:
   void setZeroOnFree() { options_.zeroOnFree = true; }
   void setPrefetchWindow(int64_t pages) { options_.prefetchWindow = pages; }
   int64_t prefetchWindow() const { return options_.prefetchWindow; }
+  void setPrefetch(bool on, uint64_t bytes) {
+    options_.prefetch = on;
+    options_.prefetchBytes = bytes;
+  }
+  uint64_t prefetchBytes() const { return options_.prefetchBytes; }
+  bool prefetchIsOn() const { return options_.prefetch; }
+  /// Steps of so many sequences allocate nothing.
+  void prepare(int64_t sequences);
   PolicyKind policyKind() const { return options_.policy; }
 
   /// The block's owner ended: its content is gone.
   void discard(uint32_t block);
   /// Copies the content of a block; on failure `to` has none.
   Status copy(uint32_t from, uint32_t to);
+
+  /// Blocks that stay in the fast tier with all their pages, while their share of it
+  /// allows. Not during a step. A step that finds no other page to take the place
+  /// of gives up the oldest. See PinnedBlocks.
+  void setPinBudget(double share);
+  double pinBudget() const { return pinShare_; }
+  void pinBlock(uint32_t block, uint32_t times);
+  void unpinBlock(uint32_t block, uint32_t times);
+  const PinnedBlocks &pinned() const { return pinned_; }
+  /// Sends the block's pages to the slow tier, but for those that are pinned; does not
+  /// wait for the last. QUIRE_NO_SPACE: it takes no more. Not during a step.
+  Status unload(uint32_t block);
+  /// Whether none of its pages, but for those that are pinned, is in the fast tier.
+  bool isUnloaded(uint32_t block) const;
+  /// Attention mass of a step, or what stands for it, for the importance policy.
+  void observe(uint32_t block, float mass);
 
   /// One page by hand, pinned until unpin comes as often. A page without
   /// content is an error unless it is to be written.
@@ -99,8 +138,16 @@ public:
   /// Whether content of the block cannot be read back.
   bool lost(uint32_t block) const;
 
+  /// Makes the fast tier so large, at most as at first: what it gives up goes back to
+  /// the system. Not during a step. On failure it is as large as before.
+  Status resize(uint64_t pages);
+  /// Blocks that have room in both tiers; at most blocks(), after resize fewer.
+  int64_t blockLimit() const { return blockLimit_; }
+  int64_t blockLimitOf(uint64_t pages) const;
+
   /// Waits for everything that is under way.
   void settle();
+  const char *arenaBegin() const { return arena_.data(); }
   /// Whether these bytes lie anywhere in the fast arena, free slots included.
   bool arenaHolds(const void *bytes, size_t count) const;
   Status validate() const;
@@ -148,10 +195,16 @@ private:
   uint32_t pageOf(uint32_t group, uint32_t block) const { return group * blocks_ + block; }
   uint32_t groupOf(uint32_t page) const { return page / blocks_; }
   uint32_t blockOf(uint32_t page) const { return page % blocks_; }
+  uint32_t graveSlot() const { return fastSlots_.total(); }
   char *slotAddress(uint32_t slot) const { return arena_.data() + slot * geometry_.pageBytes; }
   /// Groups until the step comes to this one.
   uint32_t distance(uint32_t group) const { return (group + geometry_.groups - current_) % geometry_.groups; }
   void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
+
+  // Resize.cpp.
+  static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages);
+  Status shrink(uint32_t pages);
+  Status grow(uint32_t pages);
 
   // Slots: Slots.cpp.
   void become(Page &page, State state);
@@ -179,7 +232,7 @@ private:
   void abandon(uint32_t number);
   bool waitFor(uint32_t number, int64_t deadline);
 
-  // Steps: Pager.cpp.
+  // Steps: Pager.cpp. By hand: Pins.cpp.
   void countDemand(uint32_t number);
   void want(uint32_t number, bool content, bool written);
   void bringIn();
@@ -187,23 +240,33 @@ private:
   void change(uint32_t number);
   void unpinHeld();
   void fail(Status status);
-  bool prefetchPage(uint32_t number);
+  /// Begun; or not, since a page that gives way has to be stored first; or since none may.
+  enum class Fetch : uint8_t { Begun, NotYet, NoRoom };
+  Fetch prefetchPage(uint32_t number);
+  bool prefetches() const { return options_.prefetch && options_.prefetchWindow > 0; }
+  int64_t prefetchEnd(int64_t sequence, int64_t first, int64_t count) const;
+  uint64_t shareWindows(uint32_t group, int64_t first, int64_t count);
   void listPages(uint32_t group);
   void reportObserved();
   void fillSlots(uint32_t group);
   Status validateSlots() const;
+  Status validatePins() const;
 
   PageGeometry geometry_;
   Options options_;
   uint32_t blocks_;
+  uint32_t fastLimit_; // fast slots that are used; the others are nobody's
+  int64_t blockLimit_;
   Clock &clock_;
   std::unique_ptr<Tier> slow_;
   std::unique_ptr<Mover> mover_; // ends first: it works on the tier, the arena and the flights
   std::unique_ptr<Policy> policy_;
-  MappedMemory arena_; // fastPages slots, and one of zeroes
+  MappedMemory arena_; // the fast slots, and one of zeroes
   BlockAllocator fastSlots_;
   std::vector<Page> pages_; // [groups][blocks]
   std::vector<int32_t> taken_;
+  PinnedBlocks pinned_;
+  double pinShare_ = 0;
 
   std::vector<Flight> flights_;
   std::vector<uint32_t> freeFlights_;
@@ -229,10 +292,14 @@ private:
   std::vector<float> shares_;      // [pages] of those in observed_; empty: nothing was ever observed
   std::vector<uint32_t> observed_; // pages of the held group with a share
   std::vector<uint32_t> held_, loads_, fresh_, written_, sealed_, slots_;
+  std::vector<uint32_t> windows_, remaining_; // [sequences] of a prefetch
   Status failure_;
 
   PagerCounters counters_;
   AttentionSpread attention_;
+  std::vector<PagerCounters> tenantCounters_ = std::vector<PagerCounters>(1); // by tenant
+  uint32_t tenant_ = 0;                                                      // whose pages are listed
+  Latencies latencies_;
   Trace *trace_ = nullptr;
   int64_t traceStart_ = 0;
 };

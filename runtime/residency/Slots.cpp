@@ -9,7 +9,7 @@ namespace quire::runtime {
 
 bool Pager::Allowed::mayEvict(uint32_t number) const {
   const Page &page = pager_.pages_[number];
-  if (page.state != State::Resident || page.pins != 0 || (page.dirty && !pager_.canStore(page)))
+  if (page.state != State::Resident || page.pins != 0 || pager_.pinned_.holds(pager_.blockOf(number)) || (page.dirty && !pager_.canStore(page)))
     return false;
   if (demand_ || pager_.blockStep_[pager_.blockOf(number)] != pager_.stepNumber_)
     return true;
@@ -84,6 +84,7 @@ bool Pager::arenaHolds(const void *bytes, size_t count) const {
 /// A clean resident page keeps only its slow slot.
 void Pager::evict(uint32_t number) {
   assert(pages_[number].state == State::Resident && !pages_[number].dirty && pages_[number].pins == 0);
+  assert(!pinned_.holds(blockOf(number)));
   note(TraceEvent::Kind::Evict, number);
   policy_->removed(number, true);
   leave(number);
@@ -103,7 +104,7 @@ void Pager::leave(uint32_t number) {
 Status Pager::obtain(size_t count) {
   Allowed allowed(*this, true, 0);
   slots_.clear();
-  int64_t deadline = 0;
+  int64_t deadline = 0, begun = 0;
   while (slots_.size() < count) {
     uint32_t slot;
     drain();
@@ -111,7 +112,13 @@ Status Pager::obtain(size_t count) {
       slots_.push_back(slot);
       continue;
     }
-    uint32_t victim = leaving_ < count - slots_.size() ? policy_->victim(allowed) : none;
+    begun = begun == 0 ? clock_.now() : begun;
+    bool asks = leaving_ < count - slots_.size();
+    uint32_t victim = asks ? policy_->victim(allowed) : none;
+    if (asks && victim == none && pinned_.giveUpOldest()) {
+      counters_.pinsGivenUp = pinned_.givenUp();
+      continue;
+    }
     if (victim != none) {
       bool gone = !pages_[victim].dirty;
       if (gone)
@@ -132,6 +139,8 @@ Status Pager::obtain(size_t count) {
     return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier, but no more can give way: the slow tier "
                                    "takes nothing, or not in time", count);
   }
+  if (begun != 0)
+    latencies_.makeRoom.record(static_cast<uint64_t>(clock_.now() - begun));
   return success();
 }
 

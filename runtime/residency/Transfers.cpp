@@ -197,6 +197,7 @@ bool Pager::waitFor(uint32_t number, int64_t deadline) {
 }
 
 void Pager::discard(uint32_t block) {
+  assert(pinned_.pins(block) == 0);
   for (uint32_t group = 0; group < geometry_.groups; ++group) {
     uint32_t number = pageOf(group, block);
     Page &page = pages_[number];

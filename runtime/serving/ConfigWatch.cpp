@@ -2,6 +2,8 @@
 // One stat a step; the file is read when its time has changed.
 #include "serving/ConfigWatch.h"
 
+#include "serving/Tuning.h"
+
 #include <cstdio>
 
 #include <sys/stat.h>
@@ -41,7 +43,7 @@ void ConfigWatch::look() {
     fixedTold_ |= !change.reloadable;
   }
   current_ = read.config;
-  quire_pool_set_prefetch_window(pool_, current_.prefetch.windowSize);
+  tunePool(pool_, current_);
 }
 
 } // namespace quire::serving

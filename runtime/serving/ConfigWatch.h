@@ -18,6 +18,8 @@ public:
   /// file changes nothing.
   void look();
 
+  const config::Config &current() const { return current_; }
+
 private:
   std::string path_; // empty: nothing is watched
   quire_pool *pool_;

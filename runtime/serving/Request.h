@@ -27,6 +27,8 @@ struct Request {
   std::vector<int64_t> prompt;
   int64_t maxNewTokens = 0;
   std::vector<int64_t> stop;
+  std::vector<int64_t> paragraphs; // where those of a document end in the prompt, ascending
+  std::vector<int64_t> turns; // where turns of a dialogue end in the prompt, ascending
   Sampling sampling;
   std::string error; // not empty: refused before it ran
 };

@@ -93,6 +93,17 @@ static bool takeId(const Json &object, Request &out) {
   return out.idKind != Request::IdKind::None;
 }
 
+/// Of turns or paragraphs. Each has a token, and the last may end with the prompt.
+static std::vector<int64_t> endsIn(const Json &value, const std::string &key, const std::vector<int64_t> &prompt) {
+  if (!value.is_array())
+    refuse(key, "an array of positions in the prompt", value);
+  std::vector<int64_t> ends;
+  for (const Json &end : value)
+    ends.push_back(integer(end, key + "[" + std::to_string(ends.size()) + "]", ends.empty() ? 1 : ends.back() + 1,
+                           static_cast<int64_t>(prompt.size())));
+  return ends;
+}
+
 static void readSampling(const std::string &key, const Json &value, Sampling &out) {
   if (key == "temperature") {
     out.temperature = number(value, key, "a number of at least 0");
@@ -156,6 +167,8 @@ void RequestReader::parse(std::string_view line, Request &out) {
       lengthGiven = true;
     } else if (key == "stop") {
       out.stop = tokenIds(value, "stop", vocabulary_);
+    } else if (key == "turns" || key == "paragraphs") {
+      continue; // after the prompt
     } else if (key == "tenant") {
       if (!value.is_string() || !validId(value.get<std::string>()))
         refuse(key, "1 to 64 characters of A-Z a-z 0-9 . _ -", value);
@@ -169,13 +182,17 @@ void RequestReader::parse(std::string_view line, Request &out) {
         throw BadLine{"inputs: this model takes no input but tokens, but got " + shown(value.begin().key())};
     } else {
       throw BadLine{"unknown key " + shown(key) +
-                    ": expected id, prompt, max_new_tokens, stop, temperature, top_k, top_p, seed, inputs or tenant"};
+                    ": expected id, prompt, max_new_tokens, stop, temperature, top_k, top_p, seed, inputs, tenant, turns or paragraphs"};
     }
   }
   if (!object.contains("prompt"))
     throw BadLine{"missing 'prompt'"};
   if (out.prompt.empty())
     throw BadLine{"prompt: expected at least one token id, but got none"};
+  if (object.contains("turns"))
+    out.turns = endsIn(object["turns"], "turns", out.prompt);
+  if (object.contains("paragraphs"))
+    out.paragraphs = endsIn(object["paragraphs"], "paragraphs", out.prompt);
   checkLength(lengthGiven, out);
 }
 

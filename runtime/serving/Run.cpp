@@ -11,6 +11,7 @@
 #include "serving/ProgressLine.h"
 #include "serving/RequestReader.h"
 #include "serving/ResultWriter.h"
+#include "serving/Tuning.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -121,6 +122,8 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   quire_pool *pool = nullptr;
   quire_status status = quire_pool_create(&info, &wanted, &pool);
   out.reset(pool);
+  if (status == QUIRE_OK)
+    status = tunePool(pool, effectiveConfig(options));
   if (status == QUIRE_OK && !options.trace.empty())
     status = quire_pool_trace(pool, maxTraceEvents);
   return status;
@@ -173,6 +176,7 @@ static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const
       return false;
   while (!caughtSignal) {
     config.look();
+    scheduler.setDocumentRules(documentRules(config.current()));
     Scheduler::Progress state = scheduler.step();
     if (state != Scheduler::Progress::Stepped)
       return state == Scheduler::Progress::Idle;
@@ -198,16 +202,15 @@ static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &err
 }
 
 /// The trace and the doctor's report.
-static bool reportPages(const RunOptions &options, quire_pool *pool, const Statistics &statistics, std::string &error) {
+static bool reportPages(const RunOptions &options, const config::Config &config, quire_pool *pool,
+                        const Statistics &statistics, std::string &error) {
   if (!options.trace.empty() && quire_pool_write_trace(pool, options.trace.c_str()) != QUIRE_OK) {
     error = quire_last_error();
     return false;
   }
   if (!options.doctor)
     return true;
-  quire_doctor_options wanted = {};
-  wanted.struct_size = sizeof(wanted);
-  wanted.preemptions = statistics.preemptions;
+  quire_doctor_options wanted = doctorOptions(config, statistics.preemptions);
   const char *text = nullptr;
   if (quire_doctor(pool, &wanted, &text) != QUIRE_OK) {
     error = quire_last_error();
@@ -257,7 +260,7 @@ int runRequests(const RunOptions &options) {
   progress.reset();
   if (!keepResults(outputs, scheduler, error))
     return complain(error);
-  if (!reportPages(options, pool.get(), scheduler.statistics(), error))
+  if (!reportPages(options, config.current(), pool.get(), scheduler.statistics(), error))
     return complain(error);
   std::string line = statisticsLine(scheduler.statistics(), static_cast<int64_t>(sink.finishedCount), scheduler.generated(), seconds);
   if (!line.empty())
@@ -274,6 +277,7 @@ int runRequests(const RunOptions &options) {
 }
 
 void applyConfig(const config::Config &config, RunOptions &options) {
+  options.configured = config;
   options.kvBytes = config.memory.fastBytes;
   options.limits.maxBatch = config.serving.maxBatch;
   options.limits.prefillChunk = config.serving.prefillChunk;
@@ -286,7 +290,7 @@ void applyConfig(const config::Config &config, RunOptions &options) {
 }
 
 config::Config effectiveConfig(const RunOptions &options) {
-  config::Config config;
+  config::Config config = options.configured;
   config.memory.fastBytes = options.kvBytes;
   config.serving.maxBatch = options.limits.maxBatch;
   config.serving.prefillChunk = options.limits.prefillChunk;

@@ -28,6 +28,7 @@ struct RunOptions {
   SlowTierSettings slow;
   std::string trace;  // empty: none
   std::string config; // the file that is read again when it changes; empty: none
+  config::Config configured; // of what has no option of its own
   bool doctor = false;
   bool json = false;
 };

@@ -19,9 +19,7 @@ Scheduler::Scheduler(const quire_model_info &model, quire_pool *pool, quire_exec
                      const SchedulerLimits &limits, ResultSink &sink)
     : model_(model), pool_(pool), executor_(executor), limits_(limits), sink_(sink),
       prefixes_(pool, limits.prefixCache, limits.prefixTimeToLive) {
-  quire_pool_stats stats = {};
-  stats.struct_size = sizeof(stats);
-  quire_pool_get_stats(pool_, &stats);
+  quire_pool_stats stats = poolStats();
   blocksTotal_ = stats.blocks_total;
   stepBlocks_ = stats.step_blocks;
 }
@@ -31,11 +29,11 @@ Scheduler::~Scheduler() {
     releaseBlocks(requests_[index]);
 }
 
-int64_t Scheduler::freeBlocks() const {
+quire_pool_stats Scheduler::poolStats() const {
   quire_pool_stats stats = {};
   stats.struct_size = sizeof(stats);
   quire_pool_get_stats(pool_, &stats);
-  return stats.blocks_free + stats.blocks_reclaimable;
+  return stats;
 }
 
 /// A failure that no request caused.
@@ -105,6 +103,8 @@ void Scheduler::releaseBlocks(Active &active) {
   active.stored = 0;
   active.recorded = 0;
   active.published = 0;
+  active.turns = 0;
+  active.paragraphs = 0;
 }
 
 /// Gives the request its cached prefix, if such are kept.
@@ -137,6 +137,35 @@ bool Scheduler::publishBlocks(Active &active) {
     statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
     active.recorded = 0;
     recordBlocks(active);
+  }
+  return true;
+}
+
+/// Tells the pool which turns of the request are stored.
+bool Scheduler::endTurns(Active &active) {
+  const std::vector<int64_t> &ends = active.request.turns;
+  for (; active.turns < ends.size() && ends[active.turns] <= active.stored; ++active.turns)
+    if (quire_sequence_end_turn(pool_, active.sequence, ends[active.turns]) != QUIRE_OK)
+      return broken("ending a turn");
+  return true;
+}
+
+/// A slow tier that takes no more is no reason to end a run: what stays is where it was.
+bool Scheduler::endParagraphs(Active &active) {
+  const std::vector<int64_t> &ends = active.request.paragraphs;
+  for (; active.paragraphs < ends.size() && ends[active.paragraphs] <= active.stored; ++active.paragraphs) {
+    size_t i = active.paragraphs;
+    int64_t begin = i ? ends[i - 1] : 0;
+    if (documents_.weigh && active.weights.empty()) {
+      active.weights.resize(ends.size());
+      if (quire_tfidf(active.request.prompt.data(), ends.data(), static_cast<int64_t>(ends.size()), active.weights.data()) != QUIRE_OK)
+        return broken("weighing paragraphs");
+    }
+    if (documents_.weigh && quire_sequence_set_importance(pool_, active.sequence, begin, ends[i], active.weights[i]) != QUIRE_OK)
+      return broken("weighing a paragraph");
+    quire_status status = documents_.unload ? quire_sequence_unload(pool_, active.sequence, begin, ends[i]) : QUIRE_OK;
+    if (status != QUIRE_OK && status != QUIRE_NO_SPACE)
+      return broken("unloading a paragraph");
   }
   return true;
 }
@@ -233,12 +262,13 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
   while (!waiting_.empty() && budget > 0 && static_cast<int64_t>(running_.size()) < limits_.maxBatch) {
     size_t index = waiting_.front();
     Active &active = requests_[index];
-    // One that gave way comes back only if it will not have to again at once.
-    int64_t spare = active.preempted && !running_.empty() ? 1 : 0;
     if (!openShared(active))
       return false;
+    quire_pool_stats pool = poolStats();
+    // One that gave way comes back only if it will not have to again at once.
+    int64_t spare = running_.empty() ? 0 : std::max<int64_t>(pool.reserve_blocks, active.preempted);
     int64_t needed = blocksFor(active.known()) - blocksFor(active.stored);
-    if (needed + spare > freeBlocks()) {
+    if (needed + spare > pool.blocks_free + pool.blocks_reclaimable) {
       releaseBlocks(active);
       if (!running_.empty())
         return true;
@@ -338,7 +368,7 @@ bool Scheduler::runStep(int64_t prefill) {
   record.tokens = static_cast<int64_t>(tokens_.size());
   record.sequences = batch.sequence_count;
   for (const Part &part : parts_)
-    if (!publishBlocks(requests_[part.active]))
+    if (!publishBlocks(requests_[part.active]) || !endTurns(requests_[part.active]) || !endParagraphs(requests_[part.active]))
       return false;
   statistics_.steps.push_back(record);
   statistics_.maxSequencesInStep = std::max(statistics_.maxSequencesInStep, record.sequences);
@@ -384,6 +414,10 @@ bool Scheduler::recover(quire_status status) {
     active.stored = intact;
     active.prefillEnd = active.known();
     active.recorded = std::min(active.recorded, blocksFor(intact));
+    while (active.turns > 0 && active.request.turns[active.turns - 1] > intact)
+      --active.turns;
+    while (active.paragraphs > 0 && active.request.paragraphs[active.paragraphs - 1] > intact)
+      --active.paragraphs;
   }
   return true;
 }
@@ -442,17 +476,24 @@ bool Scheduler::finish(size_t index, FinishReason reason, const std::string &tex
 }
 
 const Statistics &Scheduler::statistics() {
-  quire_pool_stats pool = {};
-  pool.struct_size = sizeof(pool);
-  quire_pool_get_stats(pool_, &pool);
+  quire_pool_stats pool = poolStats();
   statistics_.blockTokens = pool.block_tokens;
   statistics_.blockBytes = pool.block_bytes;
   statistics_.blocksTotal = pool.blocks_total;
   statistics_.blocksPeak = pool.blocks_peak;
+  statistics_.reserveBlocks = pool.reserve_blocks;
+  statistics_.reserveHits = pool.reserve_hits;
   quire_paging_stats &paging = statistics_.paging;
   paging.struct_size = sizeof(paging);
   quire_pool_get_paging_stats(pool_, &paging);
   statistics_.kvCopyBytes = pool.copied_bytes + paging.bytes_in_demand + paging.bytes_in_prefetch + paging.bytes_out;
+  const std::pair<quire_operation, quire_latency_stats *> latencies[] = {{QUIRE_OPERATION_ACQUIRE_HIT, &statistics_.acquireHit},
+                                                                        {QUIRE_OPERATION_ACQUIRE_MISS, &statistics_.acquireMiss},
+                                                                        {QUIRE_OPERATION_MAKE_ROOM, &statistics_.makeRoom}};
+  for (auto [operation, out] : latencies) {
+    out->struct_size = sizeof(*out);
+    quire_pool_get_latency(pool_, operation, out);
+  }
   quire_executor_stats executor = {};
   executor.struct_size = sizeof(executor);
   quire_executor_get_stats(executor_, &executor);

@@ -33,9 +33,15 @@ struct SchedulerLimits {
   int64_t prefixTimeToLive = 0; // ns without users after which a prefix is dropped; 0: none
 };
 
+/// What happens to paragraphs of a prompt once they are stored; nothing without a slow tier.
+struct DocumentRules {
+  bool unload = false; // they leave the fast tier
+  bool weigh = false;  // by TF-IDF, for the importance policy
+};
+
 /// Requests are served in order of arrival: admission stops at the first one
-/// whose prompt finds no room, and the youngest running one gives way. So the
-/// oldest always proceeds, and every request that fits alone completes. What a
+/// whose prompt finds no room (the pool's reserve is none while others run), and
+/// the youngest running one gives way. So the oldest always proceeds, and every request that fits alone completes. What a
 /// request generates depends on nothing but itself. Those that gave way come
 /// back before new ones begin, so at most limits.maxBatch requests have begun
 /// and not finished.
@@ -54,6 +60,9 @@ public:
   /// Queues a request. Refused ones get their result at once; false if the sink
   /// failed.
   bool add(Request request);
+
+  /// From the next step on.
+  void setDocumentRules(const DocumentRules &rules) { documents_ = rules; }
 
   /// One step of the model, or Idle when nothing is left.
   Progress step();
@@ -77,6 +86,9 @@ private:
     int64_t stored = 0;          // tokens in the pool
     int64_t recorded = 0;        // blocks of its table that the statistics know of
     int64_t published = 0;       // full blocks that others may find
+    size_t turns = 0;            // of the request that the pool knows of
+    size_t paragraphs = 0;       // of the request that were processed
+    std::vector<float> weights;  // of its paragraphs, once one was processed
     int64_t prefillEnd = 0;      // tokens before this one are appended in chunks
     int64_t losses = 0;          // how often stored tokens were lost
     bool preempted = false;
@@ -108,10 +120,12 @@ private:
   bool finish(size_t active, FinishReason reason, const std::string &text);
   bool openShared(Active &active);
   bool publishBlocks(Active &active);
+  bool endTurns(Active &active);
+  bool endParagraphs(Active &active);
   void recordBlocks(Active &active);
   void releaseBlocks(Active &active);
   bool broken(const char *what);
-  int64_t freeBlocks() const;
+  quire_pool_stats poolStats() const;
   int64_t blocksFor(int64_t tokens) const { return (tokens + model_.block_tokens - 1) / model_.block_tokens; }
 
   const quire_model_info &model_;
@@ -136,6 +150,7 @@ private:
   int64_t blocksTotal_ = 0;
   int64_t stepBlocks_ = 0; // at most, of the sequences of one step
   int64_t generated_ = 0;
+  DocumentRules documents_;
   Prefixes prefixes_;
   std::vector<int64_t> stored_; // tokens of the sequence that is published
   Statistics statistics_;

@@ -46,6 +46,7 @@ static Json tiers(const quire_paging_stats &p) {
   root["evicted"] = {{"for_demand", p.evicted_for_demand},
                      {"for_prefetch", p.evicted_for_prefetch},
                      {"for_write", p.evicted_for_write}};
+  root["pins"] = {{"held_blocks", p.pinned_blocks}, {"budget_blocks", p.pin_budget_blocks}, {"given_up", p.pins_given_up}};
   root["seals"] = p.seals;
   root["write_backs"] = p.write_backs;
   root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};
@@ -56,6 +57,11 @@ static Json tiers(const quire_paging_stats &p) {
   return root;
 }
 
+static Json latency(const quire_latency_stats &l) {
+  auto us = [](int64_t ns) { return static_cast<double>(ns) / 1e3; };
+  return {{"count", l.count}, {"p50", us(l.p50_ns)}, {"p99", us(l.p99_ns)}, {"max", us(l.max_ns)}};
+}
+
 std::string statisticsJson(const Statistics &s) {
   Json root;
   root["engine"] = "compiled";
@@ -64,6 +70,7 @@ std::string statisticsJson(const Statistics &s) {
   root["block_bytes"] = s.blockBytes;
   root["blocks_total"] = s.blocksTotal;
   root["blocks_peak"] = s.blocksPeak;
+  root["reserve"] = {{"blocks", s.reserveBlocks}, {"hits", s.reserveHits}};
   root["max_sequences_in_step"] = s.maxSequencesInStep;
   root["max_prefill_tokens_in_step"] = s.maxPrefillTokensInStep;
   root["preemptions"] = s.preemptions;
@@ -72,6 +79,7 @@ std::string statisticsJson(const Statistics &s) {
   root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};
   if (s.paging.page_bytes > 0) {
     root["tiers"] = tiers(s.paging);
+    root["tiers"]["us"] = {{"acquire_hit", latency(s.acquireHit)}, {"acquire_miss", latency(s.acquireMiss)}, {"make_room", latency(s.makeRoom)}};
     root["recomputed_tokens"] = s.recomputedTokens;
   }
   if (s.prefix.enabled)

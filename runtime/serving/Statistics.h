@@ -45,6 +45,8 @@ struct Statistics {
   int64_t blockBytes = 0;
   int64_t blocksTotal = 0;
   int64_t blocksPeak = 0;
+  int64_t reserveBlocks = 0; // that new requests leave free while others run
+  int64_t reserveHits = 0;   // taken out of these
   int64_t maxSequencesInStep = 0;
   int64_t maxPrefillTokensInStep = 0; // re-appended tokens included
   int64_t preemptions = 0;
@@ -54,6 +56,7 @@ struct Statistics {
   int64_t threads = 0;
   int64_t recomputedTokens = 0;  // whose K and V were lost
   quire_paging_stats paging = {}; // page_bytes 0: no slow tier
+  quire_latency_stats acquireHit = {}, acquireMiss = {}, makeRoom = {}; // of the slow tier's pages
   double largestGapMs = 0;          // between two tokens of a request, over all requests
   std::vector<double> firstTokenMs; // of each request, in the order in which they came
   /// Request id and its block table at the moment it finished.

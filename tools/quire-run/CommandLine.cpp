@@ -28,6 +28,7 @@ keys and values lie in blocks of one pool.
 Requests: one JSON object a line. 'id' and 'prompt' are required.
   {"id": "a1", "prompt": [12, 7, 99], "max_new_tokens": 64}
   {"id": 2, "prompt": [5], "stop": [0], "temperature": 0.8, "top_k": 40, "top_p": 0.95, "seed": 7}
+'turns' and 'paragraphs' say where such end in the prompt, [20, 45]: for what stays in the fast tier, and what leaves it.
 Without a temperature the likeliest token is taken. Without max_new_tokens: 128, or what the model's positions allow. A bad
 line is an error of that request alone. Results: one line each, in the order in which requests finish.
   {"id":"a1","tokens":[4,8],"finish_reason":"length","prompt_tokens":3,"ttft_ms":1.2,"decode_ms_per_token":0.4}

@@ -29,6 +29,36 @@ static void addOne(void *env, int64_t begin, int64_t end) {
     ++values[i];
 }
 
+/* What a program does to a pool between steps; `length` tokens are stored. With one tier most of it only counts. */
+static void tune(quire_pool *pool, quire_sequence sequence, int64_t length, int tiered) {
+  quire_pool_tuning tuning;
+  tuning.struct_size = sizeof(tuning);
+  CHECK(quire_pool_get_tuning(pool, &tuning) == QUIRE_OK);
+  CHECK(tuning.reserve_ratio == 0 && (tuning.pin_budget == 0.25) == tiered);
+  tuning.time_blocks = 1;
+  tuning.pin_budget = 0.5;
+  CHECK(quire_pool_set_tuning(pool, &tuning) == QUIRE_OK);
+  quire_dialogue_options dialogue = {sizeof(dialogue), 1, 1, NULL, 0};
+  CHECK(quire_pool_set_dialogue(pool, &dialogue) == QUIRE_OK);
+  CHECK(quire_sequence_end_turn(pool, sequence, length) == QUIRE_OK);
+  CHECK(quire_sequence_pin(pool, sequence, 0, 1) == QUIRE_OK);
+  CHECK(quire_sequence_unpin(pool, sequence, 0, 1) == QUIRE_OK);
+  CHECK(quire_sequence_unload(pool, sequence, 0, length) == QUIRE_OK);
+  CHECK(quire_sequence_set_importance(pool, sequence, 0, length, 0.5f) == QUIRE_OK);
+  quire_pool_stats stats;
+  stats.struct_size = sizeof(stats);
+  CHECK(quire_pool_get_stats(pool, &stats) == QUIRE_OK && stats.blocks_limit == stats.blocks_total);
+  quire_sequence fork;
+  CHECK(quire_sequence_fork(pool, sequence, length, &fork) == QUIRE_OK);
+  CHECK(quire_sequence_release(pool, fork) == QUIRE_OK);
+  quire_latency_stats latency;
+  latency.struct_size = sizeof(latency);
+  CHECK(quire_pool_get_latency(pool, QUIRE_OPERATION_FREE, &latency) == QUIRE_OK && latency.count > 0);
+  CHECK(latency.p50_ns <= latency.p99_ns && latency.p99_ns <= latency.max_ns);
+  CHECK(quire_pool_get_latency(pool, QUIRE_OPERATION_ACQUIRE_HIT, &latency) == QUIRE_OK && (latency.count > 0) == tiered);
+  CHECK(quire_pool_get_latency(pool, (quire_operation)9, &latency) == QUIRE_INVALID_ARGUMENT);
+}
+
 /* One sequence that is longer than the fast tier in all layers together, token by token; the logits of its last step. */
 static void decodeOnTiers(const quire_model_info *info, quire_model *model, const char *where, float *logits) {
   quire_slow_tier_options slow;
@@ -54,6 +84,8 @@ static void decodeOnTiers(const quire_model_info *info, quire_model *model, cons
     int64_t id = token % TOY_VOCABULARY;
     quire_batch batch = {sizeof(batch), 1, &sequence, &one, &id, &selected, 1};
     CHECK(quire_executor_step(executor, &batch, logits) == QUIRE_OK);
+    if (token == 2 * info->block_tokens)
+      tune(pool, sequence, token + 1, where != NULL);
   }
   quire_paging_stats stats;
   stats.struct_size = sizeof(stats);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 using namespace quire;
 using namespace quire::test;
@@ -210,6 +211,98 @@ TEST(Pager, PrefetchHidesMissesAndCountsThem) {
     ASSERT_EQ(without.step(2, 1), QUIRE_OK) << quire_last_error();
   EXPECT_EQ(without.counters().prefetchIssued, 0u);
   EXPECT_LT(with.misses, without.counters().misses);
+}
+
+namespace {
+
+quire_pool_tuning tuningOf(quire_pool *pool) {
+  quire_pool_tuning tuning = {};
+  tuning.struct_size = sizeof(tuning);
+  EXPECT_EQ(quire_pool_get_tuning(pool, &tuning), QUIRE_OK);
+  return tuning;
+}
+
+} // namespace
+
+/// From one step to the next, as a configuration that is read again has it.
+TEST(Pager, PrefetchFollowsItsTuning) {
+  TieredSettings settings;
+  settings.fastPages = 12;
+  settings.window = 8;
+  Serving serving(settings, 3);
+  quire_pool *pool = serving.tiered.pool.get();
+  serving.create();
+  serving.create();
+  auto issuedIn = [&](int steps) {
+    uint64_t before = serving.counters().prefetchIssued;
+    for (int i = 0; i < steps; ++i)
+      EXPECT_EQ(serving.step(2, 1), QUIRE_OK) << quire_last_error();
+    return serving.counters().prefetchIssued - before;
+  };
+  EXPECT_GT(issuedIn(60), 0u);
+  quire_pool_tuning tuning = tuningOf(pool);
+  EXPECT_EQ(tuning.prefetch_strategy, QUIRE_PREFETCH_SEQUENTIAL);
+  EXPECT_EQ(tuning.prefetch_window, 8);
+  EXPECT_EQ(tuning.prefetch_bytes, UINT64_MAX);
+  tuning.prefetch_strategy = QUIRE_PREFETCH_NONE;
+  ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK);
+  EXPECT_EQ(issuedIn(5), 0u);
+  tuning.prefetch_strategy = QUIRE_PREFETCH_SEQUENTIAL;
+  tuning.prefetch_bytes = serving.tiered.pager()->geometry().pageBytes - 1; // no page is so small
+  ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK);
+  EXPECT_EQ(issuedIn(5), 0u);
+  tuning.prefetch_bytes = UINT64_MAX;
+  ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK);
+  EXPECT_GT(issuedIn(5), 0u);
+  tuning.prefetch_strategy = 2;
+  EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "prefetch_strategy: expected 0 or 1, but got 2");
+  tuning.prefetch_strategy = QUIRE_PREFETCH_SEQUENTIAL;
+  tuning.prefetch_window = -1;
+  EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
+  tuning.prefetch_window = 3;
+  tuning.pin_budget = 1.5;
+  EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
+  EXPECT_EQ(tuningOf(pool).prefetch_window, 8) << "all or nothing";
+}
+
+/// A long and a short sequence share the window by what each has yet to get, within both limits.
+TEST(Pager, PrefetchWindowsAreSharedByTheBatch) {
+  TieredSettings settings;
+  settings.fastPages = 45;
+  settings.window = 2;
+  Serving serving(settings, 11);
+  quire_pool *pool = serving.tiered.pool.get();
+  serving.create();
+  quire_sequence longer = serving.live.begin()->first;
+  while (serving.live[longer].size() < 150)
+    ASSERT_EQ(serving.step(1, 12), QUIRE_OK) << quire_last_error();
+  serving.create();
+  quire_sequence shorter = std::next(serving.live.begin())->first;
+  ASSERT_NE(shorter, longer);
+  while (serving.live[shorter].size() < 17)
+    ASSERT_EQ(serving.step(2, 2), QUIRE_OK) << quire_last_error();
+  for (int64_t limit : {4, 3}) { // pages: twice the window, and less
+    quire_pool_tuning tuning = tuningOf(pool);
+    tuning.prefetch_bytes = static_cast<uint64_t>(limit) * serving.tiered.pager()->geometry().pageBytes;
+    ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK);
+    for (quire_sequence sequence : {longer, shorter})
+      ASSERT_EQ(quire_sequence_unload(pool, sequence, 0, static_cast<int64_t>(serving.live[sequence].size())), QUIRE_OK);
+    ASSERT_EQ(quire_pool_trace(pool, 10000), QUIRE_OK);
+    ASSERT_EQ(serving.step(2, 1), QUIRE_OK) << quire_last_error();
+    const int32_t *blocks;
+    int64_t count;
+    ASSERT_EQ(quire_sequence_table(pool, longer, &blocks, &count), QUIRE_OK);
+    std::set<uint32_t> ofLonger(blocks, blocks + count);
+    uint32_t perLayer = serving.tiered.pager()->blocks();
+    std::map<std::pair<uint32_t, bool>, int64_t> fetched; // by layer, and whether for the longer one
+    for (const runtime::TraceEvent &event : pool->pool->trace()->events())
+      if (event.kind == runtime::TraceEvent::Kind::Prefetch)
+        ++fetched[{event.page / perLayer, ofLonger.count(event.page % perLayer) > 0}];
+    std::map<std::pair<uint32_t, bool>, int64_t> expected = {
+        {{1, true}, limit - 1}, {{1, false}, 1}, {{2, true}, limit - 1}, {{2, false}, 1}};
+    EXPECT_EQ(fetched, expected) << limit;
+  }
 }
 
 TEST(Pager, EverythingFastMovesNothing) {

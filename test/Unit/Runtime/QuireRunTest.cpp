@@ -179,10 +179,14 @@ TEST_F(QuireRun, Configuration) {
   std::string config = "--config=" + file("c.yaml");
   EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
   std::string printed = readFile(file("stdout"));
-  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n"
-                     "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\nprefetch:\n  window_size: 3\n"
+  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  reserve_ratio: 0.1\n"
+                     "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
+                     "prefetch:\n  window_size: 3\n  strategy: sequential\n  max_inflight: 8MiB\n"
+                     "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
+                     "document:\n  importance: tfidf\n  unload_processed: true\n"
                      "share:\n  prefix_cache: true\n"
                      "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
+                     "doctor:\n  page_table_max: 0.05\n  min_hit: 0.9\n  frag_max: 0.1\n"
                      "serving:\n  max_batch: 2\n  prefill_chunk: 512\n  mixed_chunk: 64\n  threads: 2\n");
   writeFile(file("c.yaml"), printed);
   EXPECT_EQ(run({"--print-config", config}), 0) << errors();
@@ -201,10 +205,52 @@ TEST_F(QuireRun, Configuration) {
   EXPECT_NE(readFile(file("stdout")).find("| `prefetch.window_size` |"), std::string::npos);
   writeFile(file("c.yaml"), "serving:\n  max_batch: 0\n");
   expectRefused({"--print-config", config}, file("c.yaml") + ":2:14: serving.max_batch: expected a whole number of 1 to 1000000, but got '0'");
-  writeFile(file("c.yaml"), "dialogue:\n  recent_turns: 3\n");
-  expectRefused({model(), config}, file("c.yaml") + ":2:3: not implemented: dialogue.recent_turns");
+  writeFile(file("c.yaml"), "dialogue:\n  compression: {method: none}\n");
+  expectRefused({model(), config}, file("c.yaml") + ":2:17: not implemented: dialogue.compression.method");
   expectRefused({model(), config, config}, "--config: expected one file");
   expectRefused({model(), "--config=" + file("none")}, "none: No such file");
+}
+
+/// The thresholds of the configuration reach the doctor.
+TEST_F(QuireRun, DoctorSpeaksByTheConfiguration) {
+  writeFile(file("in.jsonl"), requests);
+  auto findings = [&](const std::string &doctor) {
+    writeFile(file("c.yaml"), "doctor: " + doctor + "\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=12KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--doctor", "--prefetch-window=0", "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    return errors();
+  };
+  std::string strict = findings("{min_hit: 1, page_table_max: 0}"), lax = findings("{min_hit: 0, page_table_max: 1}");
+  EXPECT_NE(strict.find("low-hit-rate"), std::string::npos) << strict;
+  EXPECT_NE(strict.find("above 0.00"), std::string::npos) << strict;
+  EXPECT_EQ(lax.find("low-hit-rate"), std::string::npos) << lax;
+  EXPECT_EQ(lax.find("table-time"), std::string::npos) << lax;
+}
+
+/// Turns of a request are held; the tokens are the same.
+TEST_F(QuireRun, TurnsOfADialogueStay) {
+  std::vector<int64_t> prompt(60, 3), other(90, 5);
+  json dialogue = {{"id", "d"}, {"prompt", prompt}, {"turns", {20, 40, 60}}, {"max_new_tokens", 30}};
+  json plain = {{"id", "p"}, {"prompt", other}, {"max_new_tokens", 30}};
+  writeFile(file("in.jsonl"), dialogue.dump() + "\n" + plain.dump() + "\n");
+  auto serve = [&](const std::string &keys) {
+    writeFile(file("c.yaml"), keys);
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=30KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    std::map<std::string, json> found = results();
+    EXPECT_EQ(found["d"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30));
+    EXPECT_EQ(found["p"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(other, 30));
+    return json::parse(readFile(file("s.json")))["tiers"]["pins"];
+  };
+  json none = serve("dialogue: {recent_turns: 0, recent_pages: 0, important_pages: []}\n");
+  EXPECT_EQ(none["given_up"], 0);
+  json held = serve("dialogue: {recent_turns: 3, pin_budget: 0.25}\n");
+  EXPECT_GT(held["budget_blocks"], 0);
+  EXPECT_GT(held["given_up"], 0) << "three turns are more than a quarter of the fast tier";
 }
 
 TEST_F(QuireRun, BadUsage) {

@@ -105,6 +105,11 @@ TEST(RequestReader, Errors) {
   expectError(R"({"id":1,"prompt":[1],"inputs":{"pixels":"a.npy"}})",
               "inputs: this model takes no input but tokens, but got \"pixels\"");
   expectError(R"({"id":1,"prompt":[1],"inputs":3})", "inputs: expected an object of file names");
+  expectError(R"({"id":1,"prompt":[1],"turns":1})", "turns: expected an array of positions in the prompt, but got 1");
+  expectError(R"({"id":1,"prompt":[1,2,3],"turns":[0]})", "turns[0]: expected an integer of 1 to 3, but got 0");
+  expectError(R"({"id":1,"prompt":[1,2,3],"turns":[2,2]})", "turns[1]: expected an integer of 3 to 3, but got 2");
+  expectError(R"({"id":1,"prompt":[1,2,3],"paragraphs":[3,1]})", "paragraphs[1]: expected an integer of 4 to 3, but got 1");
+  expectError(R"({"id":1,"prompt":[1,2,3],"turns":[4]})", "turns[0]: expected an integer of 1 to 3, but got 4");
 }
 
 TEST(RequestReader, WhatIsNotJsonIsTold) {

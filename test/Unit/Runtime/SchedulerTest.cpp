@@ -38,6 +38,7 @@ struct Mode {
   int64_t threads = 2;
   int64_t mixedChunk = 64;
   bool prefixCache = false;
+  double reserve = 0;
 };
 
 Request request(const std::string &id, size_t promptLength, int64_t count, int64_t seed) {
@@ -66,6 +67,11 @@ void serve(const std::vector<Request> &requests, const Mode &mode, Served &run) 
   ModelPointer model = makeModel();
   PoolSettings settings = {mode.blocks, mode.shuffle, 7, true, mode.prefixCache};
   PoolPointer pool = makePool(settings);
+  quire_pool_tuning tuning = {};
+  tuning.struct_size = sizeof(tuning);
+  ASSERT_EQ(quire_pool_get_tuning(pool.get(), &tuning), QUIRE_OK);
+  tuning.reserve_ratio = mode.reserve;
+  ASSERT_EQ(quire_pool_set_tuning(pool.get(), &tuning), QUIRE_OK);
   ExecutorPointer executor =
       makeExecutor(model.get(), pool.get(), mode.threads, mode.maxBatch + mode.prefillChunk, mode.maxBatch);
   auto scheduler = std::make_unique<Scheduler>(
@@ -377,6 +383,41 @@ TEST(Scheduler, WhatNeverFitsIsAnError) {
   EXPECT_EQ(run.sink.results["grows"].reason, FinishReason::Error);
   EXPECT_EQ(run.sink.results["fits"].tokens, toyGreedy(requests[2].prompt, 39));
   EXPECT_EQ(run.sink.results["one"].tokens, toyGreedy(requests[3].prompt, 1));
+}
+
+/// Short prompts that grow, of staggered lengths: without a reserve all begin, and most give way.
+TEST(Scheduler, AReserveSparesPreemptions) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 40; ++i)
+    requests.push_back(request(std::to_string(i), 8 + static_cast<size_t>(i * 7 % 40), 40 + i * 11 % 100, i));
+  int64_t before = INT64_MAX;
+  for (double reserve : {0.0, 0.1, 0.25}) {
+    Served run;
+    Mode mode;
+    mode.blocks = 40;
+    mode.reserve = reserve;
+    serve(requests, mode, run);
+    expectReference(requests, run);
+    EXPECT_LT(run.statistics.preemptions, before) << reserve;
+    EXPECT_EQ(run.statistics.reserveBlocks, static_cast<int64_t>(reserve * 40));
+    EXPECT_EQ(run.statistics.reserveHits > 0, reserve > 0);
+    before = run.statistics.preemptions;
+  }
+}
+
+/// Whatever is reserved, a request as large as the pool completes, also behind others.
+TEST(Scheduler, AReserveNeverKeepsARequestThatFitsAlone) {
+  std::vector<Request> requests = {request("a", 20, 30, 1), request("whole", 100, 157, 2), request("prompt", 200, 5, 3),
+                                   request("b", 3, 60, 4)};
+  for (double reserve : {0.1, 0.5}) {
+    Served run;
+    Mode mode;
+    mode.blocks = 16; // 256 tokens, as many as "whole" stores
+    mode.reserve = reserve;
+    serve(requests, mode, run);
+    expectReference(requests, run);
+    EXPECT_EQ(run.statistics.blocksPeak, 16);
+  }
 }
 
 TEST(Scheduler, UnknownLengthRunsUntilThePoolIsFull) {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The C interface: what may change while a pool is in use, and what stays in its fast tier.
+#include "abi/Handles.h"
+#include "residency/TfIdf.h"
+
+using namespace quire::runtime;
+
+static quire_pool_tuning tuningOf(const Pool &pool) {
+  quire_pool_tuning tuning = {};
+  tuning.reserve_ratio = pool.reserveRatio();
+  tuning.time_blocks = pool.blocksAreTimed();
+  const Pager *pager = pool.pager();
+  if (!pager)
+    return tuning;
+  tuning.pin_budget = pager->pinBudget();
+  tuning.prefetch_strategy = pager->prefetchIsOn() ? QUIRE_PREFETCH_SEQUENTIAL : QUIRE_PREFETCH_NONE;
+  tuning.prefetch_window = pager->prefetchWindow();
+  tuning.prefetch_bytes = pager->prefetchBytes();
+  return tuning;
+}
+
+static Status checkShare(const char *name, double value, double most) {
+  if (value >= 0 && value <= most) // nor NaN
+    return success();
+  return failure(QUIRE_INVALID_ARGUMENT, "%s: expected 0 to %g, but got %g", name, most, value);
+}
+
+static Status checkTuning(const quire_pool_tuning &tuning) {
+  QUIRE_TRY(checkShare("reserve_ratio", tuning.reserve_ratio, 0.5));
+  QUIRE_TRY(checkShare("pin_budget", tuning.pin_budget, 1));
+  if (tuning.prefetch_strategy != QUIRE_PREFETCH_NONE && tuning.prefetch_strategy != QUIRE_PREFETCH_SEQUENTIAL)
+    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_strategy: expected 0 or 1, but got %lld",
+                   static_cast<long long>(tuning.prefetch_strategy));
+  if (tuning.prefetch_window < 0 || tuning.prefetch_window > INT32_MAX)
+    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_window: expected at least 0 pages, but got %lld",
+                   static_cast<long long>(tuning.prefetch_window));
+  return success();
+}
+
+static void apply(const quire_pool_tuning &tuning, Pool &pool) {
+  pool.setReserve(tuning.reserve_ratio);
+  pool.timeBlocks(tuning.time_blocks != 0);
+  Pager *pager = pool.pager();
+  if (!pager)
+    return;
+  pager->setPinBudget(tuning.pin_budget);
+  pager->setPrefetchWindow(tuning.prefetch_window);
+  pager->setPrefetch(tuning.prefetch_strategy != QUIRE_PREFETCH_NONE, tuning.prefetch_bytes);
+}
+
+extern "C" {
+
+quire_status quire_pool_get_tuning(const quire_pool *pool, quire_pool_tuning *out) {
+  if (!pool || !out)
+    return nullArgument("pool and out");
+  return writeResult(tuningOf(*pool->pool), out) ? QUIRE_OK : report(badStructSize());
+}
+
+quire_status quire_pool_set_tuning(quire_pool *pool, const quire_pool_tuning *tuning) {
+  if (!pool || !tuning)
+    return nullArgument("pool and tuning");
+  return guarded([&] {
+    if (tuning->struct_size < sizeof(size_t) || tuning->struct_size > 4096)
+      return badStructSize();
+    quire_pool_tuning wanted = tuningOf(*pool->pool);
+    std::memcpy(&wanted, tuning, std::min(tuning->struct_size, sizeof(wanted)));
+    QUIRE_TRY(checkTuning(wanted));
+    apply(wanted, *pool->pool);
+    return success();
+  });
+}
+
+quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes) {
+  return pool ? guarded([&] { return pool->pool->resizeFast(bytes); }) : nullArgument("pool");
+}
+
+quire_status quire_pool_set_dialogue(quire_pool *pool, const quire_dialogue_options *options) {
+  if (!pool)
+    return nullArgument("pool");
+  return guarded([&] {
+    quire_dialogue_options given;
+    if (!readOptions(options, given))
+      return badStructSize();
+    if (given.recent_turns < 0 || given.recent_pages < 0 || given.important_count < 0 ||
+        (given.important_count > 0 && !given.important_pages))
+      return failure(QUIRE_INVALID_ARGUMENT, "dialogue: expected counts of at least 0, and important pages");
+    Pool::DialogueRules rules{given.recent_turns, given.recent_pages, {}};
+    for (int64_t i = 0; i < given.important_count; ++i) {
+      if (given.important_pages[i] < 0)
+        return failure(QUIRE_INVALID_ARGUMENT, "important_pages[%lld]: expected at least 0, but got %lld",
+                       static_cast<long long>(i), static_cast<long long>(given.important_pages[i]));
+      rules.importantPages.push_back(given.important_pages[i]);
+    }
+    pool->pool->setDialogue(std::move(rules));
+    return success();
+  });
+}
+
+quire_status quire_sequence_pin(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end) {
+  return pool ? guarded([&] { return pool->pool->pinRange(sequence, begin, end); }) : nullArgument("pool");
+}
+
+quire_status quire_sequence_unpin(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end) {
+  return pool ? guarded([&] { return pool->pool->unpinRange(sequence, begin, end); }) : nullArgument("pool");
+}
+
+quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end) {
+  return pool ? guarded([&] { return pool->pool->unload(sequence, begin, end); }) : nullArgument("pool");
+}
+
+quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
+                                           float importance) {
+  return pool ? guarded([&] { return pool->pool->setImportance(sequence, begin, end, importance); })
+              : nullArgument("pool");
+}
+
+quire_status quire_tfidf(const int64_t *tokens, const int64_t *ends, int64_t count, float *scores) {
+  if (count > 0 && (!tokens || !ends || !scores))
+    return nullArgument("tokens, ends and scores");
+  return guarded([&] {
+    for (int64_t i = 0; i < count; ++i)
+      if (ends[i] < (i ? ends[i - 1] : 0))
+        return failure(QUIRE_INVALID_ARGUMENT, "ends[%lld]: expected at least %lld, but got %lld",
+                       static_cast<long long>(i), static_cast<long long>(i ? ends[i - 1] : 0),
+                       static_cast<long long>(ends[i]));
+    if (count > 0)
+      tfidf(tokens, ends, static_cast<size_t>(count), scores);
+    return success();
+  });
+}
+
+quire_status quire_sequence_end_turn(quire_pool *pool, quire_sequence sequence, int64_t end) {
+  return pool ? guarded([&] { return pool->pool->endTurn(sequence, end); }) : nullArgument("pool");
+}
+
+} // extern "C"

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The fast tier becomes smaller and larger again, within the range that was reserved for it.
+#include "residency/Pager.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace quire::runtime {
+
+/// Part of the fast pages that is not counted as room, so that there is always
+/// a page to exchange others with.
+static constexpr uint64_t spareShare = 16;
+
+uint64_t Pager::blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages) {
+  uint64_t spare = std::max<uint64_t>(1, fastPages / spareShare);
+  uint64_t pages = fastPages > spare ? fastPages - spare + slowPages : 0;
+  return pages / geometry.groups;
+}
+
+int64_t Pager::blockLimitOf(uint64_t pages) const {
+  return static_cast<int64_t>(
+      std::min<uint64_t>(blocks_, blocksIn(geometry_, pages, slow_->slots().total() - quarantined_)));
+}
+
+Status Pager::resize(uint64_t pages) {
+  if (inStep_)
+    return failure(QUIRE_INVALID_ARGUMENT, "the fast tier cannot be resized during a step");
+  if (pages > fastSlots_.total() || blockLimitOf(pages) == 0)
+    return failure(QUIRE_INVALID_ARGUMENT,
+                   "expected a fast tier of at most %u pages, which were reserved, and of one block, but got %llu",
+                   fastSlots_.total(), static_cast<unsigned long long>(pages));
+  QUIRE_TRY(pages < fastLimit_ ? shrink(static_cast<uint32_t>(pages)) : grow(static_cast<uint32_t>(pages)));
+  fastLimit_ = static_cast<uint32_t>(pages);
+  blockLimit_ = blockLimitOf(pages);
+  setPinBudget(pinShare_);
+  return success();
+}
+
+/// Frees as many slots as are given up, wherever they lie, and moves what lies in the
+/// part that goes into them.
+Status Pager::shrink(uint32_t pages) {
+  for (const Page &page : pages_)
+    if (page.pins > 0 && page.fast != none && page.fast >= pages)
+      return failure(QUIRE_INVALID_ARGUMENT,
+                     "a page that is pinned by hand lies in the part of the fast tier that is given up");
+  QUIRE_TRY(obtain(fastLimit_ - pages));
+  settle();
+  for (uint32_t slot; takeFast(slot);)
+    slots_.push_back(slot);
+  std::sort(slots_.begin(), slots_.end());
+  bool settled = mover_->pending() == 0;
+  size_t used = 0;
+  for (size_t number = 0; settled && number < pages_.size(); ++number) {
+    Page &page = pages_[number];
+    if (page.fast == none || page.fast < pages)
+      continue;
+    assert(page.state == State::Resident && slots_[used] < pages);
+    std::memcpy(slotAddress(slots_[used]), slotAddress(page.fast), geometry_.pageBytes);
+    counters_.bytesCompacted += geometry_.pageBytes;
+    page.fast = slots_[used++];
+  }
+  for (; used < slots_.size() && (slots_[used] < pages || !settled); ++used)
+    fastSlots_.release(slots_[used]);
+  slots_.clear();
+  if (!settled)
+    return failure(QUIRE_NO_SPACE, "a transfer of the slow tier does not end in time");
+  arena_.giveBack(pages * geometry_.pageBytes, (fastLimit_ - pages) * geometry_.pageBytes);
+  return success();
+}
+
+Status Pager::grow(uint32_t pages) {
+  uint64_t begin = fastLimit_ * geometry_.pageBytes, bytes = (pages - fastLimit_) * geometry_.pageBytes;
+  QUIRE_TRY(arena_.commit(begin, bytes));
+  if (options_.poison)
+    std::memset(arena_.data() + begin, 0xFF, bytes);
+  for (uint32_t slot = fastLimit_; slot < pages; ++slot)
+    fastSlots_.release(slot);
+  return success();
+}
+
+} // namespace quire::runtime

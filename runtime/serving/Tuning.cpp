@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From keys to the structures of the C interface.
+#include "serving/Tuning.h"
+
+namespace quire::serving {
+
+quire_status tunePool(quire_pool *pool, const config::Config &config) {
+  quire_pool_tuning tuning = {};
+  tuning.struct_size = sizeof(tuning);
+  tuning.reserve_ratio = config.memory.reserveRatio;
+  tuning.pin_budget = config.dialogue.pinBudget;
+  tuning.prefetch_strategy =
+      config.prefetch.strategy == config::PrefetchStrategy::None ? QUIRE_PREFETCH_NONE : QUIRE_PREFETCH_SEQUENTIAL;
+  tuning.prefetch_window = config.prefetch.windowSize;
+  tuning.prefetch_bytes = config.prefetch.maxInflight;
+  quire_dialogue_options dialogue = {};
+  dialogue.struct_size = sizeof(dialogue);
+  dialogue.recent_turns = config.dialogue.recentTurns;
+  dialogue.recent_pages = config.dialogue.recentPages;
+  dialogue.important_pages = config.dialogue.importantPages.data();
+  dialogue.important_count = static_cast<int64_t>(config.dialogue.importantPages.size());
+  quire_status status = quire_pool_set_tuning(pool, &tuning);
+  return status == QUIRE_OK ? quire_pool_set_dialogue(pool, &dialogue) : status;
+}
+
+DocumentRules documentRules(const config::Config &config) {
+  return {config.document.unloadProcessed, config.document.importance == config::PageImportance::Tfidf};
+}
+
+quire_doctor_options doctorOptions(const config::Config &config, int64_t preemptions) {
+  auto limit = [](double value) { return value == 0 ? -1 : value; };
+  quire_doctor_options options = {};
+  options.struct_size = sizeof(options);
+  options.preemptions = preemptions;
+  options.page_table_max = limit(config.doctor.pageTableMax);
+  options.min_hit = limit(config.doctor.minHit);
+  options.frag_max = limit(config.doctor.fragMax);
+  return options;
+}
+
+} // namespace quire::serving
