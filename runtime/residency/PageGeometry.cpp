@@ -16,8 +16,13 @@ Status PageGeometry::make(const quire_model_info &info, int64_t layersPerPage, P
   made.groups = static_cast<uint32_t>((info.layer_count + layersPerPage - 1) / layersPerPage);
   uint64_t bytes = 0;
   for (int64_t layer = 0; layer < info.layer_count; ++layer) {
-    if (layer % layersPerPage == 0)
+    int64_t window = info.layers[layer].window;
+    if (layer % layersPerPage == 0) {
       bytes = 0;
+      made.windows.push_back(window);
+    }
+    int64_t &ofGroup = made.windows.back();
+    ofGroup = ofGroup == 0 || window == 0 ? 0 : std::max(ofGroup, window);
     made.layerStart.push_back(bytes);
     bytes += (static_cast<uint64_t>(info.layers[layer].block_bytes) + 63) & ~uint64_t(63);
     made.pageBytes = std::max(made.pageBytes, bytes);

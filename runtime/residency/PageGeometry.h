@@ -19,10 +19,16 @@ struct PageGeometry {
   int64_t blockTokens = 0;
   uint64_t pageBytes = 0;           // a multiple of 64
   std::vector<uint64_t> layerStart; // [layers] bytes from the start of a page
+  std::vector<int64_t> windows;     // [groups] keys that a row sees at most, its own included; 0: all
 
   int64_t layers() const { return static_cast<int64_t>(layerStart.size()); }
   uint32_t groupOf(int64_t layer) const { return static_cast<uint32_t>(layer) / layersPerPage; }
   int64_t blocksFor(int64_t tokens) const { return (tokens + blockTokens - 1) / blockTokens; }
+  /// The first block that a row at `position`, or one after it, sees.
+  int64_t firstBlock(uint32_t group, int64_t position) const {
+    int64_t window = windows[group];
+    return window == 0 || position < window ? 0 : (position - window + 1) / blockTokens;
+  }
 
   /// Fails if there are no layers, or not 1 to their number in a page.
   static Status make(const quire_model_info &info, int64_t layersPerPage, PageGeometry &out);

@@ -276,7 +276,9 @@ void Pager::fillSlots(uint32_t group) {
     const int32_t *blocks = step_.blocks + s * step_.stride;
     int32_t *slots = step_.slots + s * step_.stride;
     int64_t count = geometry_.blocksFor(step_.pastLens[s] + step_.tokenCounts[s]);
-    for (int64_t i = 0; i < count; ++i) {
+    int64_t first = geometry_.firstBlock(group, step_.pastLens[s]);
+    std::fill(slots, slots + first, -1); // code that reads them leaves its window
+    for (int64_t i = first; i < count; ++i) {
       const Page &page = pages_[pageOf(group, static_cast<uint32_t>(blocks[i]))];
       bool written = (i + 1) * geometry_.blockTokens > step_.pastLens[s];
       bool there = page.state == State::Resident || (page.state == State::Storing && !written);
@@ -292,7 +294,7 @@ void Pager::listPages(uint32_t group) {
   for (int64_t s = 0; s < step_.sequences; ++s) {
     int64_t past = step_.pastLens[s], end = past + step_.tokenCounts[s];
     tenant_ = step_.tenants ? step_.tenants[s] : 0;
-    for (int64_t i = 0; i < geometry_.blocksFor(end); ++i) {
+    for (int64_t i = geometry_.firstBlock(group, past); i < geometry_.blocksFor(end); ++i) {
       uint32_t number = pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
       int64_t stop = (i + 1) * geometry_.blockTokens;
       bool written = stop > past;
@@ -306,6 +308,23 @@ void Pager::listPages(uint32_t group) {
     }
   }
   tenant_ = 0;
+}
+
+/// Nobody reads what lies before all windows, but a policy that keeps what was not read lately would keep it.
+void Pager::dismissOutside(uint32_t group) {
+  if (geometry_.windows[group] == 0 || fastSlots_.freeCount() >= fastPages() / 4)
+    return;
+  for (int64_t s = 0; s < step_.sequences; ++s)
+    for (int64_t i = 0, end = geometry_.firstBlock(group, step_.pastLens[s]); i < end; ++i) {
+      uint32_t block = static_cast<uint32_t>(step_.blocks[s * step_.stride + i]), number = pageOf(group, block);
+      const Page &page = pages_[number];
+      if (page.state != State::Resident || page.pins > 0 || page.acquired == acquireNumber_ || pinned_.holds(block))
+        continue;
+      if (!page.dirty)
+        evict(number);
+      else if (canStore(page))
+        startStore(number, true);
+    }
 }
 
 bool Pager::acquire(int64_t layer, quire_kv_view &out) {
@@ -322,6 +341,7 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   drain();
   uint64_t away = counters_.late + counters_.misses;
   listPages(group);
+  dismissOutside(group);
   away = counters_.late + counters_.misses - away;
   int64_t listed = clock_.now();
   bringIn();
@@ -431,11 +451,11 @@ uint64_t Pager::shareWindows(uint32_t group, int64_t first, int64_t count) {
   for (int64_t s = 0; s < step_.sequences; ++s) {
     const int32_t *blocks = step_.blocks + s * step_.stride;
     uint32_t away = 0;
-    int64_t end = prefetchEnd(s, first, count);
-    for (int64_t i = first; i < end; ++i)
+    int64_t begin = std::max(first, geometry_.firstBlock(group, step_.pastLens[s])), end = prefetchEnd(s, first, count);
+    for (int64_t i = begin; i < end; ++i)
       away += pages_[pageOf(group, static_cast<uint32_t>(blocks[i]))].state == State::Slow;
     remaining_[static_cast<size_t>(s)] = away;
-    counters_.prefetchRedundant += static_cast<uint64_t>(std::max<int64_t>(0, end - first)) - away;
+    counters_.prefetchRedundant += static_cast<uint64_t>(std::max<int64_t>(0, end - begin)) - away;
   }
   uint64_t window = static_cast<uint64_t>(options_.prefetchWindow), sequences = static_cast<uint64_t>(step_.sequences);
   uint64_t most = std::min(window * sequences, options_.prefetchBytes / geometry_.pageBytes);
@@ -464,6 +484,8 @@ bool Pager::prefetch(int64_t layer, int64_t first, int64_t count) {
       if (i >= prefetchEnd(s, first, count))
         continue;
       within = true;
+      if (i < geometry_.firstBlock(group, step_.pastLens[s]))
+        continue;
       uint32_t number = pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
       if (windows_[static_cast<size_t>(s)] == 0 || pages_[number].state != State::Slow)
         continue;

@@ -247,6 +247,7 @@ private:
   int64_t prefetchEnd(int64_t sequence, int64_t first, int64_t count) const;
   uint64_t shareWindows(uint32_t group, int64_t first, int64_t count);
   void listPages(uint32_t group);
+  void dismissOutside(uint32_t group);
   void reportObserved();
   void fillSlots(uint32_t group);
   Status validateSlots() const;
