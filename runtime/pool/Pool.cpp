@@ -108,7 +108,20 @@ Status Pool::createArena(const quire_model_info &info, bool exportable) {
 
 int64_t Pool::blocksFree() const {
   int64_t free = allocator_.freeCount();
-  return pager_ ? std::min(free, pager_->roomBlocks()) : free;
+  return pager_ ? std::min(free, pager_->roomBlocks(0)) : free;
+}
+
+int64_t Pool::blocksReclaimable() const {
+  if (!prefix_ || prefix_->idleCount() == 0)
+    return 0;
+  int64_t idle = prefix_->idleCount();
+  if (!pager_ || !pager_->full())
+    return idle;
+  int64_t slots = 0;
+  for (uint32_t block = 0; block < allocator_.total(); ++block)
+    if (prefix_->idle(block))
+      slots += pager_->slotsWithout(block);
+  return std::min(allocator_.freeCount() + idle, pager_->roomBlocks(slots)) - blocksFree();
 }
 
 void Pool::fill(uint32_t block, unsigned char byte) {
@@ -144,8 +157,8 @@ Status Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
 bool Pool::addReference(uint32_t block) {
   if (!allocator_.retain(block))
     return false;
-  if (prefix_ && prefix_->idle(block))
-    prefix_->setUsed(block);
+  if (prefix_ && prefix_->contains(block) && !prefix_->hasUsers(block))
+    prefix_->addUsers(block);
   return true;
 }
 
@@ -159,8 +172,9 @@ void Pool::dropReference(uint32_t block) {
   }
   if (!prefix_ || !prefix_->contains(block) || allocator_.references(block) != 1)
     return;
-  prefix_->setIdle(block, now_);
-  noteExpiry(block);
+  prefix_->dropUsers(block, now_);
+  if (prefix_->idle(block)) // and perhaps those before it, at the same time
+    noteExpiry(block);
 }
 
 Status Pool::findBlock(quire_block handle, uint32_t &out) const {

@@ -241,9 +241,9 @@ Status Pool::validateSharing(std::vector<uint64_t> &counted) const {
       continue;
     ++counted[block];
     ++cached[prefix_->tenant(block)];
-    if (prefix_->idle(block) != (allocator_.references(block) == 1))
-      return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but counts as %s", block,
-                     allocator_.references(block), prefix_->idle(block) ? "idle" : "used");
+    if (prefix_->hasUsers(block) != (allocator_.references(block) > 1))
+      return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but counts as one with%s users", block,
+                     allocator_.references(block), prefix_->hasUsers(block) ? "" : "out");
   }
   for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
     const Tenant &tenant = tenants_[slot];
