@@ -155,7 +155,8 @@ typedef struct quire_pool_stats {
   int64_t allocations;  /* blocks handed out since creation */
   int64_t copied_bytes; /* stored KV copied between blocks (a fork that grows inside a shared block) */
   int64_t step_blocks;  /* most blocks that the sequences of one step may have together; with a slow tier fewer than all */
-  int64_t blocks_reclaimable; /* cached prefixes that nobody uses: not free, but handed out when free ones are short */
+  int64_t blocks_reclaimable; /* cached prefixes that nobody uses: not free, but handed out when free ones are short; of those, what
+                                 gives room once the slow tier is full */
   int64_t reserve_blocks;     /* the last ones, which sequences that are new may not take; see quire_pool_tuning */
   int64_t reserve_hits;       /* blocks taken out of these */
   int64_t reserve_peak;       /* most of them in use at any time */
@@ -318,7 +319,8 @@ quire_status quire_sequence_release(quire_pool *pool, quire_sequence sequence);
 quire_status quire_sequence_fork(quire_pool *pool, quire_sequence sequence, int64_t length, quire_sequence *out);
 
 /* Makes room for `tokens` more than the length, in blocks that no other sequence shares. All or nothing; QUIRE_OUT_OF_BLOCKS
- * or QUIRE_TOO_LONG. Repeating it is free. */
+ * or QUIRE_TOO_LONG. Repeating it is free. With a slow tier also QUIRE_PAGE_LOST or QUIRE_NO_SPACE, if a shared block cannot be
+ * copied; cached blocks that gave way for that are gone. */
 quire_status quire_sequence_reserve(quire_pool *pool, quire_sequence sequence, int64_t tokens);
 
 /* Declares `tokens` reserved positions written. quire_executor_step does this itself. */

@@ -28,6 +28,7 @@ Executor::Executor(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, con
       sequenceOf_(static_cast<size_t>(options.maxTokens)), queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
       pastLens_(static_cast<size_t>(options.maxSequences)), distinct_(static_cast<size_t>(options.maxSequences)),
       tenants_(static_cast<size_t>(options.maxSequences)),
+      blockMarks_(static_cast<size_t>(pool_->pager() ? pool_->blocksTotal() : 0)),
       held_(new std::atomic<int64_t>[static_cast<size_t>(model_->info().layer_count)]),
       trace_(static_cast<size_t>(options.traceCapacity)) {
   table_.struct_size = sizeof(table_);
@@ -140,8 +141,37 @@ void Executor::describeRows(int64_t sequences, const int64_t *tokenCounts, const
   queryStarts_[static_cast<size_t>(sequences)] = row;
 }
 
-/// Checks all sequences and the free blocks, then reserves; nothing fails
-/// halfway. Gives the stride of the step's tables.
+/// With a slow tier, before anything is reserved: whether the step's blocks, of
+/// which `fresh` are to be reserved, fit into the fast one.
+Status Executor::checkStepBlocks(const quire_batch &batch, int64_t fresh) {
+  if (!pool_->pager())
+    return success();
+  if (++stepMark_ == 0) {
+    std::fill(blockMarks_.begin(), blockMarks_.end(), 0);
+    stepMark_ = 1;
+  }
+  int64_t distinct = fresh;
+  for (int64_t s = 0; s < batch.sequence_count; ++s) {
+    int64_t length, cost, count;
+    const int32_t *blocks;
+    QUIRE_TRY(pool_->length(batch.sequences[s], length));
+    QUIRE_TRY(pool_->reserveCost(batch.sequences[s], batch.token_counts[s], cost));
+    QUIRE_TRY(pool_->table(batch.sequences[s], blocks, count));
+    int64_t used = pool_->blocksFor(length + batch.token_counts[s]), kept = std::min(count, used);
+    bool copied = cost > used - kept; // the block of the first new token gives way to its copy
+    for (int64_t i = 0; i < kept; ++i) {
+      if (copied && i == length / pool_->blockTokens())
+        continue;
+      uint32_t &mark = blockMarks_[static_cast<size_t>(blocks[i])];
+      distinct += mark != stepMark_;
+      mark = stepMark_;
+    }
+  }
+  return pool_->pager()->checkStep(distinct);
+}
+
+/// Checks all sequences and the free blocks, then reserves; only a slow tier that
+/// fails makes that fail halfway. Gives the stride of the step's tables.
 Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   int64_t wanted = 0, room = INT64_MAX;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
@@ -157,9 +187,13 @@ Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   if (std::adjacent_find(distinct_.begin(), end) != end)
     return failure(QUIRE_INVALID_ARGUMENT, "expected different sequences, but one comes twice");
   QUIRE_TRY(pool_->checkRoom(wanted, room));
+  QUIRE_TRY(checkStepBlocks(batch, wanted));
   stride = 1;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
-    QUIRE_TRY(pool_->reserve(batch.sequences[s], batch.token_counts[s]));
+    Status reserved = pool_->reserve(batch.sequences[s], batch.token_counts[s]);
+    if (reserved.code() == QUIRE_OUT_OF_BLOCKS) // since the check the slow tier has begun to refuse stores
+      return failure(QUIRE_NO_SPACE, "%s", reserved.text().c_str());
+    QUIRE_TRY(reserved);
     int64_t &past = pastLens_[static_cast<size_t>(s)];
     QUIRE_TRY(pool_->length(batch.sequences[s], past));
     tenants_[static_cast<size_t>(s)] = pool_->tenantOf(batch.sequences[s]);

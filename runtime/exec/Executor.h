@@ -46,6 +46,7 @@ private:
   Status checkShape(int64_t sequences, const int64_t *tokenCounts, int64_t &tokens) const;
   Status checkTokens(const int64_t *ids, int64_t tokens) const;
   Status checkSelection(const int64_t *selected, int64_t count, int64_t tokens, const float *logits) const;
+  Status checkStepBlocks(const quire_batch &batch, int64_t fresh);
   Status prepareSequences(const quire_batch &batch, int64_t &stride);
   void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens);
   Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants);
@@ -75,6 +76,8 @@ private:
   std::vector<int64_t> pastLens_;
   std::vector<quire_sequence> distinct_; // [maxSequences], for checks
   std::vector<uint32_t> tenants_;        // [maxSequences]
+  std::vector<uint32_t> blockMarks_;     // [blocks], the same; with a slow tier
+  uint32_t stepMark_ = 0;
 
   int64_t steps_ = 0;
   int64_t tokens_ = 0;

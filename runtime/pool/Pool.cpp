@@ -111,7 +111,22 @@ int64_t Pool::blocksFree() const {
   if (!pager_)
     return free;
   int64_t used = blocksTotal() - free;
-  return std::max<int64_t>(0, std::min({free, pager_->roomBlocks(), pager_->blockLimit() - used}));
+  return std::max<int64_t>(0, std::min({free, pager_->roomBlocks(0), pager_->blockLimit() - used}));
+}
+
+int64_t Pool::blocksReclaimable() const {
+  if (!prefix_ || prefix_->idleCount() == 0)
+    return 0;
+  int64_t idle = prefix_->idleCount();
+  if (!pager_ || !pager_->full())
+    return idle;
+  int64_t slots = 0;
+  for (uint32_t block = 0; block < allocator_.total(); ++block)
+    if (prefix_->idle(block))
+      slots += pager_->slotsWithout(block);
+  int64_t free = allocator_.freeCount() + idle, used = blocksTotal() - free;
+  int64_t available = std::min({free, pager_->roomBlocks(slots), pager_->blockLimit() - used});
+  return std::max<int64_t>(0, available - blocksFree());
 }
 
 Status Pool::resizeFast(uint64_t bytes) {
@@ -169,8 +184,8 @@ void Pool::takeBlocks(int64_t count, std::vector<int32_t> &out) {
 bool Pool::addReference(uint32_t block) {
   if (!allocator_.retain(block))
     return false;
-  if (prefix_ && prefix_->idle(block))
-    prefix_->setUsed(block);
+  if (prefix_ && prefix_->contains(block) && !prefix_->hasUsers(block))
+    prefix_->addUsers(block);
   return true;
 }
 
@@ -192,8 +207,9 @@ void Pool::freeReference(uint32_t block) {
   }
   if (!prefix_ || !prefix_->contains(block) || allocator_.references(block) != 1)
     return;
-  prefix_->setIdle(block, now_);
-  noteExpiry(block);
+  prefix_->dropUsers(block, now_);
+  if (prefix_->idle(block)) // and perhaps those before it, at the same time
+    noteExpiry(block);
 }
 
 Status Pool::findBlock(quire_block handle, uint32_t &out) const {

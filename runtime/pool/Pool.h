@@ -68,8 +68,9 @@ public:
   int64_t stepBlocks() const { return pager_ ? pager_->stepBlocks() : blocksTotal(); }
   /// Null: all blocks are in memory.
   Pager *pager() const { return pager_.get(); }
-  /// Cached and without users; see makeRoom.
-  int64_t blocksReclaimable() const { return prefix_ ? prefix_->idleCount() : 0; }
+  /// That would be free without the cached blocks that nobody uses: as many as
+  /// these, but fewer once the slow tier takes nothing new.
+  int64_t blocksReclaimable() const;
   int64_t blocksAvailable() const { return blocksFree() + blocksReclaimable(); }
   int64_t blocksPeak() const { return allocator_.peak(); }
   int64_t allocations() const { return static_cast<int64_t>(allocator_.allocations()); }
@@ -234,7 +235,6 @@ private:
   void eraseBlock(uint32_t block);
   Status serverOnly() const;
   Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
-  bool allHaveBefore(uint32_t block, size_t index, uint32_t parent) const;
   bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);
   void countQuery(Sequence &sequence);
   void fill(uint32_t block, unsigned char byte);

@@ -170,17 +170,7 @@ Status Pool::matchPrefix(quire_sequence handle, const int64_t *tokens, int64_t c
   return success();
 }
 
-/// Whether all sequences that have the block have `parent` before it: a fork keeps its own block where this sequence took a cached one instead.
-bool Pool::allHaveBefore(uint32_t block, size_t index, uint32_t parent) const {
-  if (index == 0 || allocator_.references(block) == 1)
-    return true;
-  return std::all_of(sequences_.begin(), sequences_.end(), [&](const Sequence &other) {
-    return other.blocks.size() <= index || static_cast<uint32_t>(other.blocks[index]) != block ||
-           static_cast<uint32_t>(other.blocks[index - 1]) == parent;
-  });
-}
-
-/// False: the key belongs to another content, or a fork has other blocks before this one, and the chain cannot go on.
+/// False: the key belongs to another content, and the chain cannot go on.
 bool Pool::mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens) {
   uint32_t own = static_cast<uint32_t>(sequence.blocks[index]);
   uint32_t parent = index ? static_cast<uint32_t>(sequence.blocks[index - 1]) : PrefixCache::none;
@@ -191,7 +181,7 @@ bool Pool::mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens
     return false;
   }
   if (probe.block == PrefixCache::none) {
-    if (!allHaveBefore(own, index, parent) || !allocator_.retain(own))
+    if (!allocator_.retain(own))
       return false;
     prefix_->insert(own, sequence.tenant, parent, tokens, probe.key);
     ++tenant.counters.blocksPublished;
@@ -250,9 +240,9 @@ Status Pool::validateSharing(std::vector<uint64_t> &counted) const {
       continue;
     ++counted[block];
     ++cached[prefix_->tenant(block)];
-    if (prefix_->idle(block) != (allocator_.references(block) == 1))
-      return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but counts as %s", block,
-                     allocator_.references(block), prefix_->idle(block) ? "idle" : "used");
+    if (prefix_->hasUsers(block) != (allocator_.references(block) > 1))
+      return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but counts as one with%s users", block,
+                     allocator_.references(block), prefix_->hasUsers(block) ? "" : "out");
   }
   for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
     const Tenant &tenant = tenants_[slot];

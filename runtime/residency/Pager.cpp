@@ -55,10 +55,20 @@ Status Pager::create(const PageGeometry &geometry, const Options &options, std::
   return success();
 }
 
-int64_t Pager::roomBlocks() const {
+int64_t Pager::roomBlocks(int64_t more) const {
   if (!full_)
     return INT64_MAX;
-  return (fastSlots_.freeCount() + static_cast<int64_t>(shadowed_)) / geometry_.groups;
+  return (fastSlots_.freeCount() + static_cast<int64_t>(shadowed_) + more) / geometry_.groups;
+}
+
+/// One with a slow slot counts as room already.
+int64_t Pager::slotsWithout(uint32_t block) const {
+  int64_t slots = 0;
+  for (uint32_t group = 0; group < geometry_.groups; ++group) {
+    const Page &page = pages_[pageOf(group, block)];
+    slots += page.state == State::Resident && page.slow == none;
+  }
+  return slots;
 }
 
 uint64_t Pager::metadataBytes() const {
@@ -173,28 +183,35 @@ void Pager::want(uint32_t number, bool content, bool written) {
   page.brought = false;
 }
 
+/// Gives slots to what want() has listed, loads first: while every slow slot is
+/// taken, only a page that came back lets another one go.
+void Pager::provideSlots() {
+  size_t loads = 0, fresh = 0; // that have one
+  while (loads < loads_.size() || fresh < fresh_.size()) {
+    Status room = obtain(loads_.size() - loads, fresh_.size() - fresh);
+    if (!room.ok())
+      return fail(std::move(room));
+    for (; loads < loads_.size() && !slots_.empty(); ++loads) {
+      counters_.bytesInDemand += geometry_.pageBytes;
+      startLoad(loads_[loads], slots_.back());
+      slots_.pop_back();
+    }
+    flush(Mover::Urgency::Demand);
+    for (; fresh < fresh_.size() && !slots_.empty(); ++fresh) {
+      uint32_t number = fresh_[fresh];
+      pages_[number].fast = slots_.back();
+      slots_.pop_back();
+      become(pages_[number], State::Resident);
+      pages_[number].dirty = true;
+      ++counters_.seals;
+      policy_->inserted(number, true);
+    }
+  }
+}
+
 /// Brings in what want() has listed, and waits for it.
 void Pager::bringIn() {
-  Status room = obtain(loads_.size() + fresh_.size());
-  if (!room.ok()) {
-    fail(std::move(room));
-    loads_.clear();
-    fresh_.clear();
-  }
-  counters_.bytesInDemand += loads_.size() * geometry_.pageBytes;
-  for (uint32_t number : loads_) {
-    startLoad(number, slots_.back());
-    slots_.pop_back();
-  }
-  flush(Mover::Urgency::Demand);
-  for (uint32_t number : fresh_) {
-    pages_[number].fast = slots_.back();
-    slots_.pop_back();
-    become(pages_[number], State::Resident);
-    pages_[number].dirty = true;
-    ++counters_.seals;
-    policy_->inserted(number, true);
-  }
+  provideSlots();
   int64_t deadline = 0;
   for (uint32_t number : held_) {
     if (pages_[number].state == State::Loading) {
@@ -245,6 +262,13 @@ bool Pager::lost(uint32_t block) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
+Status Pager::checkStep(int64_t distinct) const {
+  if (distinct > stepBlocks())
+    return failure(QUIRE_OUT_OF_BLOCKS, "a step with %lld blocks, but the fast tier holds %lld pages of a layer",
+                   static_cast<long long>(distinct), static_cast<long long>(stepBlocks()));
+  return success();
+}
+
 Status Pager::beginStep(const Step &step) {
   assert(!inStep_ && held_.empty());
   if (++stepNumber_ == 0)
@@ -258,9 +282,7 @@ Status Pager::beginStep(const Step &step) {
       last = stepNumber_;
     }
   }
-  if (distinct > stepBlocks())
-    return failure(QUIRE_OUT_OF_BLOCKS, "a step with %lld blocks, but the fast tier holds %lld pages of a layer",
-                   static_cast<long long>(distinct), static_cast<long long>(stepBlocks()));
+  QUIRE_TRY(checkStep(distinct));
   step_ = step;
   inStep_ = true;
   failure_ = success();

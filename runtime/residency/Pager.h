@@ -66,8 +66,13 @@ public:
   /// Most distinct blocks of a step.
   int64_t stepBlocks() const { return fastPages(); }
   uint32_t fastPagesFree() const { return fastSlots_.freeCount(); }
-  /// Blocks that may still get content: INT64_MAX, but fewer once the slow tier's device is full.
-  int64_t roomBlocks() const;
+  /// The slow tier takes nothing new: its device is full, or refuses.
+  bool full() const { return full_; }
+  /// Blocks that may still get content, if `more` fast slots were free: INT64_MAX, but
+  /// fewer once the slow tier is full.
+  int64_t roomBlocks(int64_t more) const;
+  /// Fast slots that would be more in roomBlocks without the block.
+  int64_t slotsWithout(uint32_t block) const;
   const PagerCounters &counters() const { return counters_; }
   const AttentionSpread &attention() const { return attention_; }
   const Latencies &latencies() const { return latencies_; }
@@ -117,7 +122,10 @@ public:
   Status pin(uint32_t group, uint32_t block, bool write, char *&address);
   Status unpin(uint32_t group, uint32_t block);
 
-  /// QUIRE_OUT_OF_BLOCKS if the step's pages of one group do not fit together.
+  /// QUIRE_OUT_OF_BLOCKS if so many blocks of a step do not fit together, one group
+  /// at a time.
+  Status checkStep(int64_t distinct) const;
+  /// The same.
   Status beginStep(const Step &step);
   /// The model's calls, between begin and end. A page that cannot be brought in
   /// is replaced by one of zeroes, and endStep says so. False: the call breaks
@@ -215,7 +223,7 @@ private:
   bool canStore(const Page &page) const;
   void evict(uint32_t number);
   void leave(uint32_t number);
-  Status obtain(size_t count);
+  Status obtain(size_t loads, size_t fresh);
 
   // Transfers: Transfers.cpp.
   uint32_t begin(Transfer::Kind kind, uint32_t number);
@@ -235,6 +243,7 @@ private:
   // Steps: Pager.cpp. By hand: Pins.cpp.
   void countDemand(uint32_t number);
   void want(uint32_t number, bool content, bool written);
+  void provideSlots();
   void bringIn();
   void rescue(uint32_t number);
   void change(uint32_t number);

@@ -44,12 +44,13 @@ Status Pager::shrink(uint32_t pages) {
     if (page.pins > 0 && page.fast != none && page.fast >= pages)
       return failure(QUIRE_INVALID_ARGUMENT,
                      "a page that is pinned by hand lies in the part of the fast tier that is given up");
-  QUIRE_TRY(obtain(fastLimit_ - pages));
+  QUIRE_TRY(obtain(0, fastLimit_ - pages));
+  bool enough = slots_.size() == fastLimit_ - pages;
   settle();
   for (uint32_t slot; takeFast(slot);)
     slots_.push_back(slot);
   std::sort(slots_.begin(), slots_.end());
-  bool settled = mover_->pending() == 0;
+  bool settled = enough && mover_->pending() == 0;
   size_t used = 0;
   for (size_t number = 0; settled && number < pages_.size(); ++number) {
     Page &page = pages_[number];
@@ -64,7 +65,7 @@ Status Pager::shrink(uint32_t pages) {
     fastSlots_.release(slots_[used]);
   slots_.clear();
   if (!settled)
-    return failure(QUIRE_NO_SPACE, "a transfer of the slow tier does not end in time");
+    return failure(QUIRE_NO_SPACE, enough ? "a transfer of the slow tier does not end in time" : "the slow tier takes too few pages");
   arena_.giveBack(pages * geometry_.pageBytes, (fastLimit_ - pages) * geometry_.pageBytes);
   return success();
 }

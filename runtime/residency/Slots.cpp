@@ -99,9 +99,11 @@ void Pager::leave(uint32_t number) {
   freeFast(slot);
 }
 
-/// Puts `count` free fast slots into slots_; waits for pages that have to be
-/// written back.
-Status Pager::obtain(size_t count) {
+/// Puts free fast slots for so many pages into slots_, or as many as there are
+/// before one of them has been used, at least one; waits for pages that have to
+/// be written back.
+Status Pager::obtain(size_t loads, size_t fresh) {
+  size_t count = loads + fresh;
   Allowed allowed(*this, true, 0);
   slots_.clear();
   int64_t deadline = 0, begun = 0;
@@ -124,11 +126,13 @@ Status Pager::obtain(size_t count) {
       if (gone)
         evict(victim);
       if (gone || startStore(victim, true)) {
-        ++(slots_.size() < loads_.size() ? counters_.evictedForDemand : counters_.evictedForWrite);
+        ++(slots_.size() < loads ? counters_.evictedForDemand : counters_.evictedForWrite);
         continue;
       }
     }
     flush(Mover::Urgency::Demand);
+    if (mover_->pending() == 0 && !slots_.empty())
+      return success();
     if (deadline == 0)
       deadline = clock_.now() + options_.deadlineNs;
     if (mover_->pending() > 0 && mover_->wait(deadline))

@@ -82,33 +82,37 @@ void Pager::end(uint32_t index) { freeFlights_.push_back(index); }
 
 void Pager::finish(uint32_t index) {
   Flight &flight = flights_[index];
-  if (flight.page == none)
-    return finishOrphan(index);
-  if (flight.transfer.status.code() == QUIRE_IO_ERROR && flight.attempts < maxAttempts) {
+  bool wanted = flight.page != none || flight.transfer.kind == Transfer::Kind::Erase;
+  if (wanted && flight.transfer.status.code() == QUIRE_IO_ERROR && flight.attempts < maxAttempts) {
     ++flight.attempts;
     ++counters_.retries;
     Transfer *again = &flight.transfer;
     mover_->submit(*slow_, &again, 1, Mover::Urgency::Demand);
     return;
   }
-  if (flight.transfer.kind == Transfer::Kind::Load)
+  if (flight.page == none)
+    finishOrphan(index);
+  else if (flight.transfer.kind == Transfer::Kind::Load)
     finishLoad(index);
   else
     finishStore(index);
 }
 
-/// The content was discarded on the way, or the transfer was an erasure.
+/// The content was discarded on the way, or the transfer was an erasure. A slot that
+/// cannot be erased is never used again.
 void Pager::finishOrphan(uint32_t index) {
   Flight &flight = flights_[index];
   if (flight.fast != none)
     freeFast(flight.fast);
   uint32_t slot = flight.transfer.slot;
-  bool erase = flight.transfer.kind != Transfer::Kind::Erase;
+  bool erasure = flight.transfer.kind == Transfer::Kind::Erase, ok = flight.transfer.status.ok();
   end(index);
-  if (erase)
+  if (!erasure)
     freeSlow(slot);
-  else
+  else if (ok)
     slow_->slots().release(slot);
+  else
+    ++quarantined_;
   flush(Mover::Urgency::WriteBack);
 }
 
@@ -209,6 +213,7 @@ void Pager::discard(uint32_t block) {
     prefetching_ -= page.state == State::Loading && page.brought;
     bool under = page.transfer != none;
     if (under && mover_->cancel(flights_[page.transfer].transfer)) {
+      counters_.prefetchCancelled += page.state == State::Loading;
       end(page.transfer);
       under = false;
     }

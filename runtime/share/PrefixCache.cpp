@@ -65,10 +65,12 @@ void PrefixCache::insert(uint32_t block, uint32_t tenant, uint32_t parent, const
   entry.key = key;
   entry.tenant = tenant;
   entry.parent = parent;
-  entry.cached = true;
+  entry.cached = entry.hasUsers = true;
   std::copy(tokens, tokens + blockTokens_, tokens_.begin() + static_cast<std::ptrdiff_t>(block * blockTokens_));
-  if (parent != none)
+  if (parent != none) {
     ++entries_[parent].children;
+    ++entries_[parent].usedChildren;
+  }
   size_t slot = home(key);
   while (slots_[slot] != none)
     slot = (slot + 1) & (slots_.size() - 1);
@@ -76,31 +78,43 @@ void PrefixCache::insert(uint32_t block, uint32_t tenant, uint32_t parent, const
   ++count_;
 }
 
-void PrefixCache::setUsed(uint32_t block) {
-  Entry &entry = entries_[block];
-  assert(entry.cached && entry.idle);
-  entry.idle = false;
-  --idleCount_;
-  if (entry.heapPlace != none)
-    heapRemove(block);
+void PrefixCache::addUsers(uint32_t block) {
+  assert(entries_[block].cached && !entries_[block].hasUsers);
+  entries_[block].hasUsers = true;
+  for (uint32_t at = block; at != none && entries_[at].idle; at = entries_[at].parent) {
+    leaveIdle(at);
+    if (entries_[at].parent != none)
+      ++entries_[entries_[at].parent].usedChildren;
+  }
 }
 
-void PrefixCache::setIdle(uint32_t block, int64_t now) {
-  Entry &entry = entries_[block];
-  assert(entry.cached && !entry.idle);
-  entry.idle = true;
-  entry.since = now;
-  entry.order = ++order_;
-  ++idleCount_;
-  if (entry.children == 0)
-    heapAdd(block);
+void PrefixCache::dropUsers(uint32_t block, int64_t now) {
+  assert(entries_[block].cached && entries_[block].hasUsers);
+  entries_[block].hasUsers = false;
+  for (uint32_t at = block; at != none && !entries_[at].hasUsers && entries_[at].usedChildren == 0; at = entries_[at].parent) {
+    Entry &entry = entries_[at];
+    entry.idle = true;
+    entry.since = now;
+    entry.order = ++order_;
+    ++idleCount_;
+    if (entry.children == 0)
+      heapAdd(at);
+    if (entry.parent != none)
+      --entries_[entry.parent].usedChildren;
+  }
+}
+
+void PrefixCache::leaveIdle(uint32_t block) {
+  entries_[block].idle = false;
+  --idleCount_;
+  if (entries_[block].heapPlace != none)
+    heapRemove(block);
 }
 
 void PrefixCache::remove(uint32_t block) {
   Entry &entry = entries_[block];
-  assert(entry.cached && entry.children == 0);
-  if (entry.idle)
-    setUsed(block); // leaves the heap and the count
+  assert(entry.idle && entry.children == 0);
+  leaveIdle(block);
   eraseSlot(slotOf(block));
   if (entry.parent != none) {
     Entry &parent = entries_[entry.parent];
@@ -179,12 +193,12 @@ void PrefixCache::heapDown(size_t place) {
 }
 
 Status PrefixCache::validate() const {
-  std::vector<uint32_t> children(entries_.size());
+  std::vector<uint32_t> children(entries_.size()), usedChildren(entries_.size());
   uint32_t cached = 0, idle = 0, leaves = 0, listed = 0;
   for (uint32_t block = 0; block < entries_.size(); ++block) {
     const Entry &entry = entries_[block];
     if (!entry.cached) {
-      if (entry.idle || entry.parent != none || entry.children || entry.heapPlace != none || entry.key != BlockKey())
+      if (entry.idle || entry.hasUsers || entry.parent != none || entry.children || entry.heapPlace != none || entry.key != BlockKey())
         return failure(QUIRE_INVARIANT_BROKEN, "block %u has no prefix entry, but parts of one", block);
       continue;
     }
@@ -199,7 +213,11 @@ Status PrefixCache::validate() const {
       if (!entry.idle && entries_[entry.parent].idle)
         return failure(QUIRE_INVARIANT_BROKEN, "block %u is used, but the block before it is not", block);
       ++children[entry.parent];
+      usedChildren[entry.parent] += !entry.idle;
     }
+    if (entry.idle != (!entry.hasUsers && entry.usedChildren == 0))
+      return failure(QUIRE_INVARIANT_BROKEN, "block %u counts as %s, but has %s users and %u used children", block,
+                     entry.idle ? "idle" : "used", entry.hasUsers ? "some" : "no", entry.usedChildren);
     if ((entry.heapPlace != none) != (entry.idle && entry.children == 0) ||
         (entry.heapPlace != none && (entry.heapPlace >= heap_.size() || heap_[entry.heapPlace] != block)))
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has a wrong place among those that may be evicted", block);
@@ -210,7 +228,7 @@ Status PrefixCache::validate() const {
       return failure(QUIRE_INVARIANT_BROKEN, "the key of block %u does not lead to it", block);
   }
   for (uint32_t block = 0; block < entries_.size(); ++block)
-    if (children[block] != entries_[block].children)
+    if (children[block] != entries_[block].children || usedChildren[block] != entries_[block].usedChildren)
       return failure(QUIRE_INVARIANT_BROKEN, "block %u counts %u children, but has %u", block, entries_[block].children,
                      children[block]);
   for (uint32_t block : slots_)

@@ -12,10 +12,11 @@
 namespace quire::runtime {
 
 /// Knows neither reference counts nor memory: the pool keeps one reference for
-/// every entry and tells when an entry has other users. An entry is *used* while
-/// it has some, and *idle* afterwards. Entries form trees: the parent of a block
-/// is the block before it. An entry's parent has an entry, and the parent of a
-/// used one is used, so that all idle entries can be given up, leaves first.
+/// every entry and tells when an entry has other users. Entries form trees: the
+/// parent of a block is the block before it. An entry is *used* while it has
+/// users or a child that is used, and *idle* afterwards: a sequence may have a
+/// block of its own with the parent's tokens. An entry's parent has an entry, so
+/// that all idle entries can be given up, leaves first.
 /// Nothing allocates after creation.
 class PrefixCache {
 public:
@@ -49,24 +50,24 @@ public:
 
   bool contains(uint32_t block) const { return entries_[block].cached; }
   bool idle(uint32_t block) const { return entries_[block].idle; }
+  bool hasUsers(uint32_t block) const { return entries_[block].hasUsers; }
   bool hasTokens(uint32_t block, const int64_t *tokens) const;
   uint32_t parent(uint32_t block) const { return entries_[block].parent; }
   uint32_t tenant(uint32_t block) const { return entries_[block].tenant; }
   uint32_t children(uint32_t block) const { return entries_[block].children; }
   const BlockKey &key(uint32_t block) const { return entries_[block].key; }
-  /// Of an idle entry: when its last user went.
+  /// Of an idle entry: when it became so.
   int64_t idleSince(uint32_t block) const { return entries_[block].since; }
 
-  /// The first user came; the last one went. Users come to parents first and
-  /// leave them last.
-  void setUsed(uint32_t block);
-  void setIdle(uint32_t block, int64_t now);
+  /// The first user came; the last one went.
+  void addUsers(uint32_t block);
+  void dropUsers(uint32_t block, int64_t now);
 
   /// The idle entry without children that has been so longest; none if nothing
   /// is idle.
   uint32_t victim() const { return heap_.empty() ? none : heap_.front(); }
 
-  /// Drops an entry without children and zeroes what it knew.
+  /// Drops an idle entry without children and zeroes what it knew.
   void remove(uint32_t block);
 
   uint32_t count() const { return count_; }
@@ -78,19 +79,22 @@ public:
 private:
   struct Entry {
     BlockKey key = {};
-    uint64_t order = 0; // rises with every setIdle
+    uint64_t order = 0; // rises with every entry that becomes idle
     int64_t since = 0;
     uint32_t parent = none;
     uint32_t children = 0;
+    uint32_t usedChildren = 0;
     uint32_t tenant = 0;
     uint32_t heapPlace = none;
     bool cached = false;
+    bool hasUsers = false;
     bool idle = false;
   };
 
   size_t home(const BlockKey &key) const;
   size_t slotOf(uint32_t block) const;
   void eraseSlot(size_t slot);
+  void leaveIdle(uint32_t block);
   void heapAdd(uint32_t block);
   void heapRemove(uint32_t block);
   void heapPut(size_t place, uint32_t block);

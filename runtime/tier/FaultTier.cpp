@@ -17,6 +17,12 @@ FaultTier::FaultTier(std::unique_ptr<Tier> inner, StoredSlots *stored, FaultPlan
   active_.reserve(plan_.faults.size());
 }
 
+void FaultTier::add(Fault fault) {
+  fault.first += seen_[static_cast<size_t>(fault.on)];
+  plan_.faults.push_back(fault);
+  active_.reserve(plan_.faults.size());
+}
+
 uint64_t FaultTier::random() { return splitMix(randomState_); }
 
 void FaultTier::run(Transfer *const *transfers, size_t count) {

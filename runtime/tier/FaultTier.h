@@ -56,6 +56,9 @@ public:
 
   void run(Transfer *const *transfers, size_t count) override;
 
+  /// While nothing runs: one more fault, whose `first` counts from now.
+  void add(Fault fault);
+
   /// Any thread: lets everything go that is stuck or will be.
   void release() { released_.store(true); }
   /// Any thread: a transfer is stuck now.

@@ -466,3 +466,100 @@ TEST(Pager, RefusesWhatCannotWork) {
   options.layersPerPage = 4;
   EXPECT_EQ(runtime::Pool::create(toyInfo(), options, none).code(), QUIRE_INVALID_ARGUMENT);
 }
+
+TEST(Pager, AStepThatIsTooLargeChangesNothing) {
+  TieredPool tiered = makeTieredPool({});
+  quire_pool *pool = tiered.pool.get();
+  serving::ModelPointer model = makeModel();
+  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1, 256, 8);
+  quire_sequence sequence = 0, fork = 0;
+  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+  std::vector<int64_t> tokens(static_cast<size_t>(9 * toyInfo().block_tokens), 1);
+  int64_t rows = 7;
+  quire_batch batch = {sizeof(batch), 1, &sequence, &rows, tokens.data(), nullptr, 0};
+  ASSERT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OK) << quire_last_error();
+  ASSERT_EQ(quire_sequence_fork(pool, sequence, 7, &fork), QUIRE_OK);
+  int64_t before = statsOf(pool).blocks_free, count = 0;
+  rows = static_cast<int64_t>(tokens.size());
+  EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OUT_OF_BLOCKS);
+  const int32_t *blocks;
+  ASSERT_EQ(quire_sequence_table(pool, sequence, &blocks, &count), QUIRE_OK);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(statsOf(pool).blocks_free, before);
+  EXPECT_EQ(statsOf(pool).copied_bytes, 0);
+  quire_sequence both[] = {sequence, fork};
+  int64_t counts[] = {3 * toyInfo().block_tokens, 3 * toyInfo().block_tokens}; // 4 blocks each, nothing shared any more
+  batch = {sizeof(batch), 2, both, counts, tokens.data(), nullptr, 0};
+  EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OK) << quire_last_error();
+}
+
+// All slots below are taken by pages that are nowhere else, and those above are too many to be brought in at once: each
+// that comes back makes room for another one to go.
+TEST(Pager, ExchangesPagesWhileTheSlowTierIsFull) {
+  TieredSettings settings;
+  settings.fastPages = 9;
+  settings.slowPages = 8;
+  settings.layersPerPage = 3;
+  Serving serving(settings, 1);
+  int64_t blocks = statsOf(serving.tiered.pool.get()).blocks_total;
+  ASSERT_EQ(blocks, 16);
+  std::vector<quire_sequence> sequences(2);
+  for (quire_sequence &sequence : sequences) {
+    ASSERT_EQ(quire_sequence_create(serving.tiered.pool.get(), &sequence), QUIRE_OK);
+    serving.live[sequence] = {};
+  }
+  std::vector<int64_t> tokens(static_cast<size_t>(8 * toyInfo().block_tokens), 1);
+  for (int round = 0; round < 6; ++round) {
+    quire_sequence sequence = sequences[static_cast<size_t>(round % 2)];
+    int64_t rows = round < 2 ? static_cast<int64_t>(tokens.size()) - 5 : 1, selected = rows - 1;
+    std::vector<float> logits(static_cast<size_t>(toyInfo().vocabulary));
+    quire_batch batch = {sizeof(batch), 1, &sequence, &rows, tokens.data(), &selected, 1};
+    ASSERT_EQ(quire_executor_step(serving.executor.get(), &batch, logits.data()), QUIRE_OK) << round << ": " << quire_last_error();
+    std::vector<int64_t> &known = serving.live[sequence];
+    known.insert(known.end(), tokens.begin(), tokens.begin() + rows);
+    EXPECT_EQ(logits, toyLogits(known));
+    ASSERT_EQ(quire_pool_settle(serving.tiered.pool.get()), QUIRE_OK);
+  }
+  serving.end();
+}
+
+TEST(Pager, ErasuresAreRepeatedAndSlotsThatKeepContentAreNotUsed) {
+  for (int64_t failing : {3, 4}) { // of four attempts
+    TieredSettings settings;
+    settings.zeroOnFree = true;
+    settings.poison = false;
+    TieredPool tiered = makeTieredPool(settings);
+    quire_pool *pool = tiered.pool.get();
+    quire_sequence sequence = 0;
+    ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+    ASSERT_EQ(quire_sequence_reserve(pool, sequence, 8 * toyInfo().block_tokens), QUIRE_OK);
+    const int32_t *blocks;
+    int64_t count;
+    ASSERT_EQ(quire_sequence_table(pool, sequence, &blocks, &count), QUIRE_OK);
+    std::vector<char> canary(64, 'c');
+    void *page = nullptr;
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t layer = 0; layer < toyInfo().layer_count; ++layer) {
+        ASSERT_EQ(quire_pool_pin(pool, layer, blocks[i], 1, &page), QUIRE_OK);
+        std::memcpy(page, canary.data(), canary.size());
+        ASSERT_EQ(quire_pool_unpin(pool, layer, blocks[i]), QUIRE_OK);
+      }
+    ASSERT_TRUE(tiered.tier->holds(canary));
+    int64_t failures = 0;
+    uint32_t slot = UINT32_MAX; // the first that is erased
+    tiered.tier->fault = [&](const Transfer &transfer) {
+      if (transfer.kind != Transfer::Kind::Erase || (slot != UINT32_MAX && transfer.slot != slot) || failures == failing)
+        return QUIRE_OK;
+      slot = transfer.slot;
+      ++failures;
+      return QUIRE_IO_ERROR;
+    };
+    ASSERT_EQ(quire_sequence_release(pool, sequence), QUIRE_OK);
+    ASSERT_EQ(quire_pool_settle(pool), QUIRE_OK);
+    EXPECT_EQ(failures, failing);
+    EXPECT_EQ(tiered.tier->holds(canary), failing == 4);
+    uint32_t kept = tiered.pager()->slow().slots().total() - tiered.pager()->slow().slots().freeCount();
+    EXPECT_EQ(kept, failing == 4 ? 1u : 0u);
+    EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
+  }
+}

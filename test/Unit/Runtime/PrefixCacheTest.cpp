@@ -233,31 +233,6 @@ TEST(PrefixCache, EqualBlocksOfTwoSequencesBecomeOne) {
   EXPECT_EQ(statsOf(pool.get()).copied_bytes, 0);
 }
 
-TEST(PrefixCache, AForkWithOtherBlocksBeforeKeepsABlockFromBeingCached) {
-  SharingPool pool;
-  quire_tenant tenant = pool.tenant("a");
-  std::vector<int64_t> text = tokensFrom(0, 2 * blockTokens);
-  std::vector<int64_t> first(text.begin(), text.begin() + blockTokens);
-  quire_sequence publisher = pool.sequence(tenant), original = pool.sequence(tenant), fork;
-  ASSERT_TRUE(pool.store(publisher, 1, first));
-  pool.publish(publisher, first);
-  ASSERT_TRUE(pool.store(original, 1, text));
-  ASSERT_EQ(quire_sequence_fork(pool.get(), original, 2 * blockTokens, &fork), QUIRE_OK);
-  pool.publish(original, text);
-  EXPECT_EQ(pool.table(original)[0], pool.table(publisher)[0]);
-  EXPECT_NE(pool.table(fork)[0], pool.table(publisher)[0]);
-  EXPECT_EQ(pool.table(fork)[1], pool.table(original)[1]);
-  EXPECT_EQ(pool.stats(tenant).blocks_cached, 1) << "the second block would stay in use when the one before it is not";
-  pool.release(original);
-  pool.release(publisher);
-  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
-  // The fork takes the cached block when it publishes, and its second block then has its place.
-  pool.publish(fork, text);
-  EXPECT_EQ(pool.stats(tenant).blocks_cached, 2);
-  pool.expectHolds(fork, 1, text);
-  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
-}
-
 TEST(PrefixCache, PublishingAgainAddsWhatIsNew) {
   SharingPool pool;
   quire_tenant tenant = pool.tenant("a");
@@ -366,7 +341,7 @@ TEST(PrefixCache, EvictsLikeAListOfLeaves) {
       }
     } else if (isIdle(block)) { // with all before it
       for (uint32_t at = block; at != PrefixCache::none && isIdle(at); at = parents[at]) {
-        cache.setUsed(at);
+        cache.addUsers(at);
         idleOrder.erase(std::find(idleOrder.begin(), idleOrder.end(), at));
       }
     } else { // with all below it
@@ -380,7 +355,7 @@ TEST(PrefixCache, EvictsLikeAListOfLeaves) {
             at = parents[at];
           if (isIdle(child) || above || at != block)
             continue;
-          cache.setIdle(child, step);
+          cache.dropUsers(child, step);
           idleOrder.push_back(child);
           more = true;
         }
@@ -510,4 +485,29 @@ TEST(PrefixCache, RandomOperationsNeverMixContents) {
     hits += run.hits;
   }
   EXPECT_GT(hits, 100);
+}
+
+// One fork takes the cached block for its own, the other keeps its copy of the same tokens. What they share behind it is
+// found through the cached one, which has to stay as long.
+TEST(PrefixCache, ASharedBlockBehindAMergedOneKeepsItsPrefix) {
+  SharingPool pool({}, 8);
+  quire_tenant tenant = pool.tenant("a");
+  std::vector<int64_t> tokens = tokensFrom(0, 32), longer = tokensFrom(0, 40);
+  leaveBehind(pool, tenant, tokensFrom(0, 16));
+  quire_sequence first = pool.sequence(tenant), second = 0;
+  ASSERT_TRUE(pool.store(first, tenant, tokens));
+  ASSERT_EQ(quire_sequence_fork(pool.get(), first, 32, &second), QUIRE_OK);
+  pool.publish(first, tokens);
+  EXPECT_NE(pool.table(first)[0], pool.table(second)[0]);
+  EXPECT_EQ(pool.table(first)[1], pool.table(second)[1]);
+  pool.release(first);
+  EXPECT_EQ(quire_pool_validate(pool.get()), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(statsOf(pool.get()).blocks_reclaimable, 0) << "both are needed";
+  quire_block blocks[8];
+  EXPECT_EQ(quire_pool_allocate(pool.get(), 6, blocks), QUIRE_OUT_OF_BLOCKS);
+  EXPECT_EQ(lookUp(pool, tenant, longer), 32);
+  pool.release(second);
+  EXPECT_EQ(statsOf(pool.get()).blocks_reclaimable, 2);
+  EXPECT_EQ(quire_pool_allocate(pool.get(), 8, blocks), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(pool.stats(tenant).blocks_evicted, 2);
 }

@@ -189,6 +189,16 @@ TEST_F(Faults, AlwaysIsAlways) {
     EXPECT_EQ(load(*tier, 0, 1).code(), QUIRE_IO_ERROR);
 }
 
+TEST_F(Faults, OneMoreCountsFromNow) {
+  with({});
+  EXPECT_TRUE(store(*tier, 0, 1).ok());
+  EXPECT_TRUE(load(*tier, 0, 1).ok());
+  tier->add(fault(Fault::Kind::IoError, Transfer::Kind::Load, 1));
+  EXPECT_TRUE(load(*tier, 0, 1).ok());
+  EXPECT_EQ(load(*tier, 0, 1).code(), QUIRE_IO_ERROR);
+  EXPECT_TRUE(load(*tier, 0, 1).ok());
+}
+
 TEST_F(Faults, SilentDamageIsLostNeverWrong) {
   for (Fault::Kind kind : {Fault::Kind::FlipPage, Fault::Kind::FlipHeader, Fault::Kind::TornStore, Fault::Kind::SwapSlots})
     for (Transfer::Kind on : {Transfer::Kind::Store, Transfer::Kind::Load})

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The rules of a pool, written a second time and without memory.
+#include "PoolReference.h"
+
+#include "MarkModel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace quire::test {
+
+static int64_t blocksFor(int64_t tokens) { return (tokens + markBlockTokens - 1) / markBlockTokens; }
+
+bool PoolReference::Tenant::operator==(const quire_tenant_stats &stats) const {
+  return queries == stats.queries && queryTokens == stats.query_tokens && hitTokens == stats.hit_tokens &&
+         cached == stats.blocks_cached && published == stats.blocks_published && merged == stats.blocks_merged &&
+         evicted == stats.blocks_evicted && expired == stats.blocks_expired;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+int64_t PoolReference::reclaimable() const {
+  if (room_ != INT64_MAX)
+    return reclaimable_;
+  return std::count_if(cached_.begin(), cached_.end(), [this](uint32_t name) { return blocks_[name].idle; });
+}
+
+int64_t PoolReference::free() const { return std::min(options_.blocks - inUse_, room_); }
+
+uint32_t PoolReference::newBlock() {
+  blocks_.emplace_back();
+  ++inUse_;
+  return static_cast<uint32_t>(blocks_.size() - 1);
+}
+
+bool PoolReference::isUsed(uint32_t name) const {
+  return blocks_[name].references() > 1 || std::any_of(cached_.begin(), cached_.end(), [&](uint32_t child) { return blocks_[child].parent == name && isUsed(child); });
+}
+
+void PoolReference::lessUse(uint32_t name) {
+  if (blocks_[name].references() == 0) {
+    --inUse_;
+    onEnd(name);
+    return;
+  }
+  for (uint32_t at = name; at != none && blocks_[at].cached && !blocks_[at].idle && !isUsed(at); at = blocks_[at].parent) {
+    blocks_[at].idle = true;
+    blocks_[at].order = ++order_;
+    blocks_[at].since = now_;
+  }
+}
+
+void PoolReference::moreUse(uint32_t name) {
+  ++blocks_[name].tables;
+  for (uint32_t at = name; at != none && blocks_[at].cached; at = blocks_[at].parent)
+    blocks_[at].idle = false;
+}
+
+/// Last block first.
+void PoolReference::dropBlocks(Sequence &sequence, int64_t keep) {
+  while (static_cast<int64_t>(sequence.blocks.size()) > keep) {
+    uint32_t name = sequence.blocks.back();
+    sequence.blocks.pop_back();
+    --blocks_[name].tables;
+    lessUse(name);
+  }
+}
+
+void PoolReference::takeBlocks(int64_t count, std::vector<uint32_t> &out) {
+  evict(std::max<int64_t>(0, count - free()));
+  for (int64_t i = 0; i < count; ++i)
+    out.push_back(newBlock());
+}
+
+/// Those that are idle for the longest time, but none before the ones after it.
+void PoolReference::evict(int64_t count) {
+  for (; count > 0; --count) {
+    uint32_t oldest = none;
+    for (uint32_t name : cached_) {
+      const Block &block = blocks_[name];
+      if (block.idle && block.children == 0 && (oldest == none || block.order < blocks_[oldest].order))
+        oldest = name;
+    }
+    if (oldest == none)
+      return;
+    ++tenants_[blocks_[oldest].tenant].evicted;
+    dropEntry(oldest);
+  }
+}
+
+void PoolReference::dropEntry(uint32_t name) {
+  Block &block = blocks_[name];
+  if (block.parent != none)
+    --blocks_[block.parent].children;
+  --tenants_[block.tenant].cached;
+  block.cached = block.idle = false;
+  cached_.erase(std::find(cached_.begin(), cached_.end(), name));
+  lessUse(name);
+}
+
+//===----------------------------------------------------------------------===//
+// Sequences
+//===----------------------------------------------------------------------===//
+
+quire_status PoolReference::mayUse(const Sequence &sequence) const {
+  return acting_ && sequence.tenant != acting_ ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+quire_status PoolReference::canCreate(uint32_t tenant) const {
+  if (tenant && tenants_[tenant].handle == 0)
+    return QUIRE_STALE_HANDLE;
+  return acting_ && tenant && tenant != acting_ ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+void PoolReference::create(uint32_t tenant, quire_sequence handle) {
+  Sequence made;
+  made.handle = handle;
+  made.tenant = tenant ? tenant : acting_;
+  sequences_.push_back(std::move(made));
+}
+
+void PoolReference::release(size_t at) {
+  dropBlocks(sequences_[at], 0);
+  sequences_.erase(sequences_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+quire_status PoolReference::canFork(size_t at, int64_t length) const {
+  quire_status status = mayUse(sequences_[at]);
+  return status == QUIRE_OK && length > sequences_[at].length() ? QUIRE_INVALID_ARGUMENT : status;
+}
+
+void PoolReference::fork(size_t at, int64_t length, quire_sequence handle) {
+  Sequence made;
+  const Sequence &from = sequences_[at];
+  made.handle = handle;
+  made.tenant = from.tenant;
+  made.tokens.assign(from.tokens.begin(), from.tokens.begin() + length);
+  made.history.assign(from.history.begin(), from.history.begin() + length);
+  made.blocks.assign(from.blocks.begin(), from.blocks.begin() + blocksFor(length));
+  for (uint32_t name : made.blocks)
+    moreUse(name);
+  sequences_.push_back(std::move(made));
+}
+
+void PoolReference::truncate(size_t at, int64_t length) {
+  Sequence &sequence = sequences_[at];
+  dropBlocks(sequence, blocksFor(length));
+  sequence.tokens.resize(static_cast<size_t>(length));
+  sequence.history.resize(static_cast<size_t>(length));
+  sequence.hitTokens = std::min(sequence.hitTokens, length);
+}
+
+bool PoolReference::endsShared(const Sequence &sequence) const {
+  size_t last = static_cast<size_t>(sequence.length() / markBlockTokens);
+  return last < sequence.blocks.size() && blocks_[sequence.blocks[last]].references() > 1;
+}
+
+quire_status PoolReference::cost(size_t at, int64_t tokens, int64_t &blocks) const {
+  const Sequence &sequence = sequences_[at];
+  if (mayUse(sequence) != QUIRE_OK)
+    return mayUse(sequence);
+  if (tokens > markPositions - sequence.length())
+    return QUIRE_TOO_LONG;
+  int64_t held = static_cast<int64_t>(sequence.blocks.size());
+  blocks = std::max<int64_t>(0, blocksFor(sequence.length() + tokens) - held) + (tokens > 0 && endsShared(sequence));
+  return QUIRE_OK;
+}
+
+quire_status PoolReference::canReserve(size_t at, int64_t tokens) const {
+  int64_t blocks;
+  quire_status status = cost(at, tokens, blocks);
+  return status == QUIRE_OK && blocks > available() ? QUIRE_OUT_OF_BLOCKS : status;
+}
+
+void PoolReference::reserve(size_t at, int64_t tokens) {
+  Sequence &sequence = sequences_[at];
+  int64_t blocks;
+  cost(at, tokens, blocks);
+  bool copies = tokens > 0 && endsShared(sequence);
+  std::vector<uint32_t> taken;
+  takeBlocks(blocks, taken);
+  for (uint32_t name : taken)
+    blocks_[name].tables = 1;
+  if (copies) {
+    uint32_t &last = sequence.blocks[static_cast<size_t>(sequence.length() / markBlockTokens)];
+    uint32_t shared = std::exchange(last, taken.back());
+    taken.pop_back();
+    --blocks_[shared].tables;
+    lessUse(shared);
+    ++copies_;
+  }
+  sequence.blocks.insert(sequence.blocks.end(), taken.begin(), taken.end());
+}
+
+quire_status PoolReference::canCommit(size_t at, int64_t tokens) const {
+  const Sequence &sequence = sequences_[at];
+  if (mayUse(sequence) != QUIRE_OK)
+    return mayUse(sequence);
+  int64_t room = static_cast<int64_t>(sequence.blocks.size()) * markBlockTokens - sequence.length();
+  return tokens > room || (tokens > 0 && endsShared(sequence)) ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+std::vector<uint64_t> PoolReference::historyWith(size_t at, const std::vector<int64_t> &tokens) const {
+  std::vector<uint64_t> history = sequences_[at].history;
+  uint64_t last = history.empty() ? tenants_[sequences_[at].tenant].history : history.back();
+  for (int64_t token : tokens)
+    history.push_back(last = markHistory(last, token));
+  return history;
+}
+
+void PoolReference::commit(size_t at, const std::vector<int64_t> &tokens) {
+  Sequence &sequence = sequences_[at];
+  sequence.history = historyWith(at, tokens);
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  if (tokens.empty())
+    return;
+  if (!sequence.counted && sequence.queryTokens >= 0) {
+    Tenant &tenant = tenants_[sequence.tenant];
+    ++tenant.queries;
+    tenant.queryTokens += sequence.queryTokens;
+    tenant.hitTokens += sequence.hitTokens;
+    sequence.counted = true;
+  }
+  sequence.queryTokens = -1;
+}
+
+//===----------------------------------------------------------------------===//
+// Prefixes
+//===----------------------------------------------------------------------===//
+
+uint32_t PoolReference::find(uint32_t tenant, uint32_t parent, uint64_t history) const {
+  for (uint32_t name : cached_) {
+    const Block &block = blocks_[name];
+    if (block.tenant == tenant && block.parent == parent && block.history == history)
+      return name;
+  }
+  return none;
+}
+
+quire_status PoolReference::canShare(size_t at) const {
+  const Sequence &sequence = sequences_[at];
+  bool works = mayUse(sequence) == QUIRE_OK && options_.prefixCache && sequence.tenant != 0;
+  return works ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
+}
+
+quire_status PoolReference::canMatch(size_t at) const {
+  return canShare(at) == QUIRE_OK && sequences_[at].blocks.empty() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
+}
+
+bool PoolReference::match(size_t at, const std::vector<int64_t> &prompt, const IsLost &isLost, int64_t found) {
+  Sequence &sequence = sequences_[at];
+  int64_t count = static_cast<int64_t>(prompt.size()), usable = std::min(count, markPositions);
+  std::vector<uint64_t> history = historyWith(at, prompt);
+  uint32_t parent = none;
+  while (sequence.length() + markBlockTokens < usable && !(options_.collisions && sequence.length() == found)) {
+    auto end = static_cast<size_t>(sequence.length() + markBlockTokens);
+    uint32_t name = find(sequence.tenant, parent, history[end - 1]);
+    if (name == none || isLost(blocks_[name]))
+      break;
+    moreUse(name);
+    sequence.blocks.push_back(name);
+    sequence.tokens.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(end));
+    sequence.history.assign(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(end));
+    parent = name;
+  }
+  sequence.queryTokens = count;
+  sequence.hitTokens = sequence.length();
+  return sequence.length() == found;
+}
+
+quire_status PoolReference::canPublish(size_t at, int64_t count) const {
+  return canShare(at) == QUIRE_OK && count <= sequences_[at].length() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
+}
+
+void PoolReference::publish(size_t at, int64_t count, const IsLost &isLost, int64_t most) {
+  Sequence &sequence = sequences_[at];
+  Tenant &tenant = tenants_[sequence.tenant];
+  size_t blocks = static_cast<size_t>(count / markBlockTokens), done = 0;
+  while (done < blocks && blocks_[sequence.blocks[done]].cached)
+    ++done;
+  for (; done < blocks && most > 0; ++done, --most) {
+    uint32_t own = sequence.blocks[done], parent = done ? sequence.blocks[done - 1] : none;
+    uint64_t history = sequence.history[(done + 1) * markBlockTokens - 1];
+    uint32_t found = find(sequence.tenant, parent, history);
+    if (found != none) {
+      if (isLost(blocks_[found]))
+        return;
+      moreUse(found);
+      sequence.blocks[done] = found;
+      --blocks_[own].tables;
+      lessUse(own);
+      ++tenant.merged;
+      continue;
+    }
+    Block &block = blocks_[own];
+    block.cached = true;
+    block.tenant = sequence.tenant;
+    block.parent = parent;
+    block.history = history;
+    cached_.push_back(own);
+    if (parent != none)
+      ++blocks_[parent].children;
+    ++tenant.published;
+    ++tenant.cached;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The caller's blocks, tenants, time
+//===----------------------------------------------------------------------===//
+
+quire_status PoolReference::mayUse(const Held &held) const {
+  return acting_ && held.tenant != acting_ ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+void PoolReference::allocate(const std::vector<quire_block> &handles) {
+  std::vector<uint32_t> taken;
+  takeBlocks(static_cast<int64_t>(handles.size()), taken);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    blocks_[taken[i]].handles = 1;
+    held_.push_back({handles[i], taken[i], acting_, 0});
+  }
+}
+
+bool PoolReference::drop(size_t at) {
+  uint32_t name = held_[at].block;
+  bool last = --blocks_[name].handles == 0;
+  if (last)
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(at));
+  lessUse(name);
+  return last;
+}
+
+quire_status PoolReference::canMakeTenant(const std::string &name) const {
+  bool known = !name.empty() && std::any_of(tenants_.begin(), tenants_.end(), [&](const Tenant &tenant) { return tenant.handle && tenant.name == name; });
+  return acting_ || known ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+void PoolReference::makeTenant(const std::string &name, int64_t timeToLive, quire_tenant handle) {
+  Tenant made;
+  made.handle = handle;
+  made.history = markHistory(handle, static_cast<int64_t>(tenants_.size()));
+  made.timeToLive = timeToLive;
+  made.name = name;
+  tenants_.push_back(std::move(made));
+}
+
+quire_status PoolReference::canEndTenant(uint32_t tenant) const {
+  if (acting_)
+    return QUIRE_INVALID_ARGUMENT;
+  if (tenants_[tenant].handle == 0)
+    return QUIRE_STALE_HANDLE;
+  auto its = [&](const auto &owner) { return owner.tenant == tenant; };
+  bool used = std::any_of(sequences_.begin(), sequences_.end(), its) || std::any_of(held_.begin(), held_.end(), its);
+  return used ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+int64_t PoolReference::dropEntries(const std::function<bool(const Block &)> &wanted) {
+  std::vector<uint32_t> dropped;
+  std::copy_if(cached_.begin(), cached_.end(), std::back_inserter(dropped), [&](uint32_t name) { return wanted(blocks_[name]); });
+  for (uint32_t name : dropped)
+    dropEntry(name);
+  return static_cast<int64_t>(dropped.size());
+}
+
+void PoolReference::endTenant(uint32_t tenant) {
+  dropEntries([&](const Block &block) { return block.tenant == tenant; });
+  tenants_[tenant].handle = 0;
+}
+
+quire_status PoolReference::canAdvance(int64_t now) const {
+  return acting_ || now < now_ ? QUIRE_INVALID_ARGUMENT : QUIRE_OK;
+}
+
+int64_t PoolReference::advance(int64_t now) {
+  now_ = now;
+  return dropEntries([&](const Block &block) {
+    Tenant &tenant = tenants_[block.tenant];
+    bool over = block.idle && tenant.timeToLive > 0 && now - block.since >= tenant.timeToLive;
+    tenant.expired += over;
+    return over;
+  });
+}
+
+} // namespace quire::test

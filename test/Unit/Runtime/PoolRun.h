@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A program run on a pool and on the reference at the same time, which are compared after every operation.
+#ifndef QUIRE_TEST_UNIT_RUNTIME_POOLRUN_H
+#define QUIRE_TEST_UNIT_RUNTIME_POOLRUN_H
+
+#include "PoolReference.h"
+#include "PoolUnderTest.h"
+
+namespace quire::test {
+
+/// What programs did, so that tests see that they did something. Plain memory, which processes can share.
+struct RunCounts {
+  uint64_t programs = 0;
+  uint64_t operations = 0; // that found something to do
+  uint64_t done[opKinds] = {};
+  uint64_t ends[QUIRE_PAGE_LOST + 1] = {}; // calls by how they ended
+  uint64_t loads = 0, stores = 0;          // of slow tiers
+  uint64_t injected = 0;                   // faults that happened
+  uint64_t copies = 0, hits = 0, merged = 0, evicted = 0, expired = 0, lost = 0;
+};
+
+class PoolRun {
+public:
+  /// Called after each operation, before the comparison: for a test that damages something.
+  using Sabotage = std::function<void(const Op &, PoolUnderTest &, const PoolReference &)>;
+
+  /// `faults`: of each pool from its beginning, beside those that the program plans.
+  PoolRun(const Program &program, RunCounts &counts, Sabotage sabotage = {}, std::vector<runtime::Fault> faults = {});
+  /// Empty: they agreed to the end. Otherwise the operation and what was wrong.
+  std::string run();
+
+private:
+  struct Pinned {
+    uint32_t block;
+    int64_t layer;
+    const char *address;
+  };
+  /// All handles may be used while it lives.
+  class AsServer {
+  public:
+    explicit AsServer(const PoolRun &run) : run_(run) { quire_pool_act_as(run_.pool_.get(), 0); }
+    ~AsServer() { quire_pool_act_as(run_.pool_.get(), run_.reference_->tenants()[run_.reference_->acting()].handle); }
+    AsServer(const AsServer &) = delete;
+    AsServer &operator=(const AsServer &) = delete;
+
+  private:
+    const PoolRun &run_;
+  };
+  struct Batch {
+    std::vector<size_t> members; // of the reference's sequences
+    std::vector<std::vector<int64_t>> tokens;
+    std::vector<std::vector<uint64_t>> histories;
+  };
+
+  void fail(const std::string &what);
+  bool good() const { return error_.empty(); }
+  /// Counts the call's end and compares it; true: it succeeded, as it should.
+  bool ended(quire_status expected, quire_status status);
+  /// The same for a call that needs pages: it may fail as the faults want it, and must if they do not fit.
+  bool endedPaging(quire_status expected, quire_status status, bool fits);
+  bool begin();
+  void execute(const Op &op);
+  void executeOnSequences(const Op &op);
+  void drain();
+
+  // Checks: PoolRun.cpp.
+  void compare();
+  /// Also finds out the numbers of new blocks.
+  void compareTables();
+  void compareStats();
+  void compareContent();
+  void comparePinned();
+  void see(uint32_t name, int32_t index, std::vector<uint32_t> &owners);
+  bool isBlank(int32_t index);
+  void checkDrained();
+
+  // Operations on sequences: PoolRunSequences.cpp.
+  bool any() const { return !reference_->sequences().empty(); }
+  size_t pick(uint8_t a) const { return a % reference_->sequences().size(); }
+  const PoolReference::Sequence &at(size_t index) const { return reference_->sequences()[index]; }
+  /// One more than the length is asked for now and then.
+  static int64_t lengthOf(const Op &op, int64_t length) { return op.b == 255 ? length + 1 : op.b % (length + 1); }
+  std::vector<int64_t> nextTokens(size_t index, int64_t count, int64_t choice) const;
+  void create(const Op &op);
+  void release(size_t index);
+  void move(const Op &op);
+  void fork(const Op &op);
+  void truncate(size_t index, int64_t length);
+  void reserve(const Op &op);
+  void write(const Op &op);
+  bool reserveFor(size_t index, int64_t tokens);
+  void match(const Op &op);
+  void publish(const Op &op);
+  void recover();
+
+  // Steps and pages: PoolRunSteps.cpp.
+  Batch batchOf(const Op &op) const;
+  quire_status expectStep(const Batch &batch) const;
+  void step(const Op &op, bool aborts);
+  void applyReservations(const Batch &batch, bool all);
+  void invoke(const Op &op);
+  bool fitsPinned(const std::vector<uint32_t> &blocks, int64_t layer = -1) const;
+  int64_t fastPages() const;
+  char *pinFor(uint32_t name, int64_t layer, bool write);
+  void unpinFor(uint32_t name, int64_t layer);
+  bool writeBlock(uint32_t name, int64_t layer, const std::vector<uint64_t> &history, int64_t begin, int64_t end);
+  void read(size_t index);
+  void readHeld(const PoolReference::Held &held);
+  void pin(const Op &op);
+  void unpin(const Op &op);
+
+  // The caller's blocks, tenants, and the rest: PoolRunPool.cpp.
+  void allocate(const Op &op);
+  void changeHeld(const Op &op);
+  void fill(const Op &op);
+  std::vector<uint32_t> liveTenants() const;
+  void newTenant(const Op &op);
+  void endTenant(uint32_t tenant);
+  void actAs(uint32_t tenant);
+  void advance(const Op &op);
+  void trace(const Op &op);
+  void report();
+  void stale(const Op &op);
+  void fault(const Op &op);
+  void crash(const Op &op);
+  void syncRoom();
+  void syncEvictions();
+
+  Program program_;
+  RunCounts &counts_;
+  Sabotage sabotage_;
+  std::vector<runtime::Fault> faults_;
+  PoolUnderTest pool_;
+  std::optional<PoolReference> reference_;
+  std::vector<Pinned> pins_;
+  std::vector<quire_sequence> endedSequences_;
+  std::vector<quire_block> endedBlocks_;
+  std::vector<quire_tenant> endedTenants_;
+  bool degraded_ = false; // faults were planned: pages may be lost, and stores refused
+  bool erasing_ = false;  // what is freed is overwritten
+  std::vector<uint64_t> left_; // histories of what was stored at the end
+  uint64_t calls_ = 0;
+  std::string doing_;
+  std::string error_;
+};
+
+/// In this process.
+std::string runProgram(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage = {});
+
+} // namespace quire::test
+
+#endif // QUIRE_TEST_UNIT_RUNTIME_POOLRUN_H

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Creation of pools from shapes, and what is left of them.
+#include "PoolUnderTest.h"
+
+#include "tier/HostTier.h"
+#include "tier/Mover.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+namespace quire::test {
+
+using namespace runtime;
+
+//===----------------------------------------------------------------------===//
+// What tiers were given
+//===----------------------------------------------------------------------===//
+
+RecordingTier::RecordingTier(std::unique_ptr<Tier> inner, std::shared_ptr<StoreRecord> record)
+    : Tier(inner->name(), inner->slots().total(), inner->pageBytes()), inner_(std::move(inner)), record_(std::move(record)) {
+  *record_ = StoreRecord();
+  record_->slots.resize(slots().total());
+}
+
+void RecordingTier::run(Transfer *const *transfers, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    Transfer &transfer = *transfers[i];
+    std::optional<StoreRecord::Content> &content = record_->slots[transfer.slot];
+    if (transfer.kind == Transfer::Kind::Store)
+      content.reset();
+    inner_->run(&transfers[i], 1);
+    if (!transfer.status.ok())
+      continue;
+    if (transfer.kind == Transfer::Kind::Erase)
+      content.reset();
+    if (transfer.kind == Transfer::Kind::Store) {
+      ++record_->stores;
+      content = {transfer.tag, std::vector<char>(transfer.page, transfer.page + pageBytes())};
+      record_->ever[{transfer.slot, transfer.tag}] = content->page;
+    }
+    if (transfer.kind != Transfer::Kind::Load)
+      continue;
+    ++record_->loads;
+    bool same = content && content->tag == transfer.tag && std::equal(content->page.begin(), content->page.end(), transfer.page);
+    if (!same)
+      record_->mismatch = "slot " + std::to_string(transfer.slot) + " gave what was not stored";
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Pools
+//===----------------------------------------------------------------------===//
+
+std::string slotFileOf(pid_t process) {
+  std::string folder = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+  return folder + "/quire-pool-model-" + std::to_string(process);
+}
+
+static std::string slotFile() { return slotFileOf(::getpid()); }
+
+PoolUnderTest::PoolUnderTest(const Program &program)
+    : program_(program), layersPerPage_(1 + program[ShapeField::Layers] % markLayers), record_(std::make_shared<StoreRecord>()) {
+  script_.layersPerPage = layersPerPage_;
+}
+
+PoolUnderTest::~PoolUnderTest() {
+  executor_.reset();
+  pool_.reset();
+  if (program_[ShapeField::Tier] % 3 == 2)
+    ::unlink(slotFile().c_str());
+}
+
+FileTierOptions PoolUnderTest::fileOptions(uint64_t pageBytes) const {
+  FileTierOptions options;
+  options.path = slotFile();
+  options.slots = 6 + program_[ShapeField::Slow] % 40;
+  options.pageBytes = pageBytes;
+  options.keep = true;
+  options.direct = false;
+  options.io = FileIoKind::Pread;
+  options.depth = 2;
+  return options;
+}
+
+Status PoolUnderTest::makeTier(uint64_t pageBytes, std::unique_ptr<Tier> &out) {
+  FaultPlan plan;
+  plan.seed = program_[ShapeField::Seed];
+  Status status;
+  std::unique_ptr<FaultTier> faults;
+  if (program_[ShapeField::Tier] % 3 == 2) {
+    std::unique_ptr<FileTier> file = FileTier::open(fileOptions(pageBytes), status);
+    QUIRE_TRY(status);
+    stored_ = file.get();
+    faults = std::make_unique<FaultTier>(std::move(file), plan, *clock_);
+  } else {
+    HostTierOptions options;
+    options.slots = fileOptions(pageBytes).slots;
+    options.pageBytes = pageBytes;
+    options.checksum = true;
+    options.commit = false;
+    std::unique_ptr<HostTier> host = HostTier::create(options, status);
+    QUIRE_TRY(status);
+    stored_ = host.get();
+    faults = std::make_unique<FaultTier>(std::move(host), plan, *clock_);
+  }
+  faults_ = faults.get();
+  out = std::make_unique<RecordingTier>(std::move(faults), record_);
+  return success();
+}
+
+std::string PoolUnderTest::open() {
+  const quire_model_info &info = markInfo();
+  PageGeometry geometry;
+  Status status = PageGeometry::make(info, layersPerPage_, geometry);
+  if (!status.ok())
+    return status.text();
+  bool tiered = program_[ShapeField::Tier] % 3 != 0;
+  uint64_t fast = 4 + program_[ShapeField::Fast] % 12;
+  pageBytes_ = geometry.pageBytes;
+  Pool::Options options;
+  options.bytes = tiered ? fast * pageBytes_ : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
+  options.order.shuffle = program_[ShapeField::Shuffle] % 2;
+  options.order.seed = program_[ShapeField::Seed];
+  options.poison = poisons();
+  options.zeroOnFree = erases();
+  options.prefixCache = prefixCache();
+  unsigned bits = program_[ShapeField::HashBits];
+  options.prefix.hashBits = bits ? bits : 256;
+  options.layersPerPage = layersPerPage_;
+  options.paging.policy = PolicyKind(program_[ShapeField::Policy] % 4);
+  options.paging.prefetchWindow = program_[ShapeField::Window] % 6;
+  clock_ = std::make_shared<VirtualClock>();
+  options.clock = clock_;
+  if (tiered)
+    options.slowTier = [&](uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover) {
+      QUIRE_TRY(makeTier(pageBytes, tier));
+      mover = createSteppedMover(*clock_, Pager::transfersFor(fast), program_[ShapeField::Seed] + (lives_ << 8));
+      return success();
+    };
+  std::unique_ptr<Pool> made;
+  status = Pool::create(info, options, made);
+  if (!status.ok())
+    return status.text();
+  pool_.reset(new quire_pool{std::move(made), {}});
+  ++lives_;
+  planned_ = false;
+  quire_model *model = nullptr;
+  quire_executor *executor = nullptr;
+  quire_executor_options limits = {sizeof(limits), 1, 64, 8, 0, 0};
+  if (quire_model_from_info(&info, &script_, &model) != QUIRE_OK)
+    return quire_last_error();
+  model_.reset(model);
+  if (quire_executor_create(model, pool_.get(), &limits, &executor) != QUIRE_OK)
+    return quire_last_error();
+  executor_.reset(executor);
+  return {};
+}
+
+void PoolUnderTest::plan(const Fault &fault) {
+  faults_->add(fault);
+  planned_ = true;
+}
+
+uint64_t PoolUnderTest::injected() const {
+  uint64_t count = 0;
+  for (size_t kind = 0; kind < Fault::kinds; ++kind)
+    count += faults_->injected(Fault::Kind(kind));
+  return count;
+}
+
+bool PoolUnderTest::slowIsBlank() {
+  std::vector<char> bytes(stored_->storedBytes());
+  for (uint32_t slot = 0; slot < record_->slots.size(); ++slot) {
+    if (!stored_->readStored(slot, bytes.data()).ok())
+      return false;
+    if (std::any_of(bytes.end() - static_cast<std::ptrdiff_t>(pageBytes_), bytes.end(), [](char byte) { return byte != 0; }))
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Crashes
+//===----------------------------------------------------------------------===//
+
+/// Each entry of the file is one that was stored, whole; and without damage each that was stored is there.
+std::string PoolUnderTest::compareFile(bool damaged) {
+  FileTierOptions options = fileOptions(pageBytes_);
+  options.mode = SlotFile::Mode::Existing;
+  Status status;
+  std::unique_ptr<FileTier> file = FileTier::open(options, status);
+  if (!file)
+    return "the file that a pool left cannot be opened: " + status.text();
+  std::vector<FileTier::Entry> entries;
+  if (file->recover(entries) != 0)
+    return "the file that a pool left cannot be read";
+  auto known = std::count_if(record_->slots.begin(), record_->slots.end(), [](const auto &content) { return content.has_value(); });
+  if (!damaged && entries.size() != static_cast<size_t>(known))
+    return "the file that a pool left lacks what was stored";
+  std::vector<char> page(pageBytes_);
+  for (const FileTier::Entry &entry : entries) {
+    Transfer transfer, *one = &transfer;
+    transfer.slot = entry.slot;
+    transfer.page = page.data();
+    transfer.tag = entry.tag;
+    file->run(&one, 1);
+    const std::optional<StoreRecord::Content> &content = record_->slots[entry.slot];
+    bool current = content && content->tag == entry.tag;
+    auto stored = record_->ever.find({entry.slot, entry.tag});
+    if (!transfer.status.ok() || !(current || damaged) || stored == record_->ever.end() || stored->second != page)
+      return "slot " + std::to_string(entry.slot) + " of the file that a pool left holds what was not stored";
+  }
+  return {};
+}
+
+std::string PoolUnderTest::crash(int file) {
+  executor_.reset();
+  pool_.reset();
+  faults_ = nullptr;
+  stored_ = nullptr;
+  if (program_[ShapeField::Tier] % 3 != 2)
+    return {};
+  std::error_code ignored;
+  if (file == 1)
+    std::filesystem::resize_file(slotFile(), std::filesystem::file_size(slotFile(), ignored) / 2, ignored);
+  std::string error = compareFile(planned_ || file == 1);
+  if (file == 2)
+    ::unlink(slotFile().c_str());
+  return error;
+}
+
+} // namespace quire::test

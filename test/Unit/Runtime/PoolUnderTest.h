@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A pool of the shape that a program names, over tiers that remember what was stored, fail on demand, and outlive a crash.
+#ifndef QUIRE_TEST_UNIT_RUNTIME_POOLUNDERTEST_H
+#define QUIRE_TEST_UNIT_RUNTIME_POOLUNDERTEST_H
+
+#include "MarkModel.h"
+#include "PoolProgram.h"
+
+#include "abi/Handles.h"
+#include "serving/Engine.h"
+#include "tier/FaultTier.h"
+#include "tier/FileTier.h"
+
+#include <map>
+#include <optional>
+
+#include <sys/types.h>
+
+namespace quire::test {
+
+/// What a slow tier was given, slot by slot: to be compared with what it gives back.
+struct StoreRecord {
+  struct Content {
+    uint64_t tag = 0;
+    std::vector<char> page;
+  };
+  std::vector<std::optional<Content>> slots;
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<char>> ever; // by slot and tag: faults bring old content back
+  uint64_t loads = 0, stores = 0; // that succeeded
+  std::string mismatch;           // a load that gave other bytes
+};
+
+/// Watches what goes through another tier.
+class RecordingTier final : public runtime::Tier {
+public:
+  RecordingTier(std::unique_ptr<runtime::Tier> inner, std::shared_ptr<StoreRecord> record);
+  void run(runtime::Transfer *const *transfers, size_t count) override;
+
+private:
+  std::unique_ptr<runtime::Tier> inner_;
+  std::shared_ptr<StoreRecord> record_;
+};
+
+/// How long a planned standstill or delay takes: two of them are more than a step waits.
+constexpr int64_t faultNs = int64_t(20) * 1000000000;
+
+/// The file of a process's pools, in memory where the system has that.
+std::string slotFileOf(pid_t process);
+
+class PoolUnderTest {
+public:
+  explicit PoolUnderTest(const Program &program);
+  ~PoolUnderTest();
+
+  /// Empty, or why there is no pool.
+  std::string open();
+  /// Ends the pool as it is, with whatever is under way. What a file kept must be what was stored in it; then
+  /// the file stays (0), is cut off (1), or is gone (2).
+  std::string crash(int file);
+
+  quire_pool *get() const { return pool_.get(); }
+  runtime::Pool &inner() const { return *pool_->pool; }
+  runtime::Pager *pager() const { return pool_->pool->pager(); }
+  quire_executor *executor() const { return executor_.get(); }
+  MarkScript &script() { return script_; }
+  const StoreRecord &record() const { return *record_; }
+  const Program &program() const { return program_; }
+  int64_t layersPerPage() const { return layersPerPage_; }
+  bool prefixCache() const { return program_[ShapeField::PrefixCache] % 2; }
+  bool poisons() const { return program_[ShapeField::Poison] % 2; }
+  bool erases() const { return program_[ShapeField::ZeroOnFree] % 2; }
+
+  /// `first` counts from now. With a slow tier.
+  void plan(const runtime::Fault &fault);
+  /// Faults that happened.
+  uint64_t injected() const;
+  /// Whether all slots of the slow tier are as empty as after its creation.
+  bool slowIsBlank();
+
+private:
+  runtime::Status makeTier(uint64_t pageBytes, std::unique_ptr<runtime::Tier> &out);
+  runtime::FileTierOptions fileOptions(uint64_t pageBytes) const;
+  std::string compareFile(bool damaged);
+
+  Program program_;
+  int64_t layersPerPage_;
+  uint64_t pageBytes_ = 0;
+  uint64_t lives_ = 0; // pools so far
+  bool planned_ = false; // this one has faults
+  MarkScript script_;
+  std::shared_ptr<runtime::VirtualClock> clock_;
+  std::shared_ptr<StoreRecord> record_;
+  runtime::FaultTier *faults_ = nullptr;      // the pool's
+  runtime::StoredSlots *stored_ = nullptr;    // the pool's
+  serving::ModelPointer model_;
+  serving::PoolPointer pool_;
+  serving::ExecutorPointer executor_;
+};
+
+} // namespace quire::test
+
+#endif // QUIRE_TEST_UNIT_RUNTIME_POOLUNDERTEST_H
