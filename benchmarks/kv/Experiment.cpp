@@ -16,6 +16,7 @@ const std::vector<Experiment> &experiments() {
       {"E5", "Prefetching", prefetching},
       {"E6", "Block sizes", blockSizes},
       {"E7", "Fragmentation", fragmentation},
+      {"E8", "Reserve", reserves},
       {"E9", "Compression", compression},
       {"E10", "Dialogue", dialogue},
       {"E11", "Document", document},

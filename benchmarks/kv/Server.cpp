@@ -66,6 +66,13 @@ double Served::meanBatch() const {
   return sequences / static_cast<double>(std::max<size_t>(1, steps.size()));
 }
 
+int64_t Served::promptTokens() const {
+  int64_t tokens = 0;
+  for (const serving::StepRecord &step : steps)
+    tokens += step.tokens - step.sequences;
+  return tokens;
+}
+
 double Served::totalMs(const StepCost &cost) const {
   double total = 0;
   for (const serving::StepRecord &step : steps)
@@ -114,7 +121,8 @@ serving::Request requestOf(const Arrival &arrival, size_t index) {
 
 } // namespace
 
-Served serve(const std::vector<Arrival> &requests, const ServerOptions &options, const StepCost &cost) {
+Served serve(const std::vector<Arrival> &requests, const ServerOptions &options, const StepCost &cost,
+             const Admission &admission) {
   Shape shape = {1, 1, 1, QUIRE_ELEMENT_F16, options.blockTokens};
   ShapeModel model(shape, Work::Nothing);
   ShapePool::Options poolOptions{options.blocks};
@@ -134,8 +142,15 @@ Served serve(const std::vector<Arrival> &requests, const ServerOptions &options,
   served.firstTokenMs.resize(requests.size());
   int64_t allocations = 0;
   for (size_t next = 0;;) {
-    for (; next < requests.size() && requests[next].ms <= served.ms; ++next)
+    int64_t promised = static_cast<int64_t>(admission.reserve * static_cast<double>(options.blocks));
+    for (; next < requests.size() && requests[next].ms <= served.ms; ++next) {
+      promised += (requests[next].prompt + options.blockTokens - 1) / options.blockTokens;
+      bool waits = scheduler.unfinished() > scheduler.running() ||
+                   scheduler.running() >= static_cast<size_t>(options.maxBatch) || promised > pool.stats().blocks_free;
+      if (admission.isGated && waits && scheduler.unfinished() > 0)
+        break;
       scheduler.add(requestOf(requests[next], next));
+    }
     sink.now.clear();
     auto progress = scheduler.step();
     if (progress == serving::Scheduler::Progress::Failed) {

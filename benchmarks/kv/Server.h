@@ -47,6 +47,13 @@ struct ServerOptions {
   double allocationMs = 0; // that a step waits for each block which it takes: memory that is touched for the first time
 };
 
+/// What stands before the scheduler: a request is handed to it only where its prompt leaves a share of the blocks free,
+/// which are then for sequences that grow, and where nobody waits who gave way.
+struct Admission {
+  bool isGated = false;
+  double reserve = 0;
+};
+
 struct Served {
   double ms = 0;                    // until the last token
   std::vector<double> firstTokenMs; // of each request, from its arrival
@@ -55,11 +62,14 @@ struct Served {
   std::vector<serving::StepRecord> steps;
 
   double meanBatch() const;
+  /// Rows beyond one a sequence: prompts, and what was stored again after giving way.
+  int64_t promptTokens() const;
   /// Of the same steps with another cost.
   double totalMs(const StepCost &cost) const;
 };
 /// All requests are served, or the program ends.
-Served serve(const std::vector<Arrival> &requests, const ServerOptions &options, const StepCost &cost);
+Served serve(const std::vector<Arrival> &requests, const ServerOptions &options, const StepCost &cost,
+             const Admission &admission = {});
 
 } // namespace quire::kvbench
 

@@ -62,7 +62,9 @@ public:
     quire_paging_stats paging = pool_.pagingStats();
     bool whole = quire_pool_validate(pool_.get()) == QUIRE_OK;
     bool exact = paging.hits + paging.late + paging.misses == paging.demands &&
-                 paging.bytes_in_demand == paging.misses * paging.page_bytes &&
+                 // A step that finds no room for its pages has missed them, and moves none.
+                 (starved_ > 0 ? paging.bytes_in_demand < paging.misses * paging.page_bytes
+                               : paging.bytes_in_demand == paging.misses * paging.page_bytes) &&
                  paging.bytes_in_prefetch == paging.prefetch_issued * paging.page_bytes &&
                  paging.write_backs <= paging.seals;
     return {{"operations", operations_},
@@ -74,6 +76,7 @@ public:
             {"demands", paging.demands},
             {"hits", paging.hits},
             {"misses", paging.misses},
+            {"loads", paging.bytes_in_demand / paging.page_bytes},
             {"allocations", stats.allocations},
             {"exact", exact && whole}};
   }
@@ -173,6 +176,7 @@ private:
     ++steps_;
     if (status == QUIRE_OUT_OF_BLOCKS || status == QUIRE_NO_SPACE) {
       ++refused_;
+      starved_ += status == QUIRE_NO_SPACE;
       return release();
     }
     check(status);
@@ -196,7 +200,7 @@ private:
   serving::ExecutorPointer executor_;
   quire_tenant tenants_[tenants] = {};
   std::vector<Live> live_;
-  int64_t now_ = 0, operations_ = 0, steps_ = 0, refused_ = 0, wrongBytes_ = 0;
+  int64_t now_ = 0, operations_ = 0, steps_ = 0, refused_ = 0, starved_ = 0, wrongBytes_ = 0;
 };
 
 } // namespace

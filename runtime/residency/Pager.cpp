@@ -8,9 +8,6 @@
 
 namespace quire::runtime {
 
-/// Transfers beside those that hold a fast slot.
-static constexpr size_t spareFlights = 64;
-
 /// Part of the fast pages that is not counted as room, so that there is always
 /// a page to exchange others with.
 static constexpr uint32_t spareShare = 16;
@@ -29,6 +26,7 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
   batch_.reserve(flights_.size());
   for (auto *list : {&held_, &loads_, &fresh_, &written_, &sealed_, &slots_})
     list->reserve(fastPages);
+  unerased_.reserve(slow_->slots().total());
 }
 
 Pager::~Pager() { mover_.reset(); }
@@ -490,6 +488,7 @@ Status Pager::validateSlots() const {
   if (usedFast != fastSlots_.total() - fastSlots_.freeCount())
     return failure(QUIRE_INVARIANT_BROKEN, "%zu fast slots in use, but %u taken", usedFast,
                    fastSlots_.total() - fastSlots_.freeCount());
+  usedSlow += unerased_.size();
   if (usedSlow + quarantined_ != slow_->slots().total() - slow_->slots().freeCount())
     return failure(QUIRE_INVARIANT_BROKEN, "%zu slow slots in use and %u given up, but %u taken", usedSlow,
                    quarantined_, slow_->slots().total() - slow_->slots().freeCount());

@@ -103,12 +103,19 @@ void Pager::finishOrphan(uint32_t index) {
   if (flight.fast != none)
     freeFast(flight.fast);
   uint32_t slot = flight.transfer.slot;
-  bool erase = flight.transfer.kind != Transfer::Kind::Erase;
+  bool erased = flight.transfer.kind == Transfer::Kind::Erase;
   end(index);
-  if (erase)
-    freeSlow(slot);
-  else
+  if (erased) {
     slow_->slots().release(slot);
+    --erasing_;
+    if (!unerased_.empty()) {
+      slot = unerased_.back();
+      unerased_.pop_back();
+      freeSlow(slot);
+    }
+  } else {
+    freeSlow(slot);
+  }
   flush(Mover::Urgency::WriteBack);
 }
 
