@@ -10,6 +10,7 @@
 #include "residency/Prefetch.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace quire::kvbench {
 
@@ -57,28 +58,34 @@ Json residencyRow(int64_t tokens) {
           {"wrong_bytes", model.wrongBytes()}};
 }
 
-double stepMs(const Trace &trace, uint32_t fastPages, PolicyKind policy, PrefetchKind prefetch, double bandwidth) {
-  ReplayOptions options;
-  options.fastPages = fastPages;
-  options.policy = policy;
-  options.prefetch = prefetch;
-  options.window = 8;
-  options.bandwidth = bandwidth;
-  ReplayResult result = replayed(trace, options);
-  return static_cast<double>(result.counters.stepNs) * 1e-6 / static_cast<double>(result.counters.steps);
+/// Mean time of a step, by the best of the policies with and without read-ahead of 8 pages.
+double stepMs(const Trace &trace, uint32_t fastPages, double bandwidth) {
+  double best = 0;
+  for (PolicyKind policy : {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance})
+    for (PrefetchKind prefetch : {PrefetchKind::None, PrefetchKind::Sequential}) {
+      ReplayOptions options;
+      options.fastPages = fastPages;
+      options.policy = policy;
+      options.prefetch = prefetch;
+      options.window = 8;
+      options.bandwidth = bandwidth;
+      const PagerCounters c = replayed(trace, options).counters;
+      double ms = static_cast<double>(c.stepNs) * 1e-6 / static_cast<double>(c.steps);
+      best = best == 0 ? ms : std::min(best, ms);
+    }
+  return best;
 }
 
-/// Dense steps with read-ahead against steps that read the share of the pages which digests name; both with the budget.
+/// Dense steps against steps that read a share of the pages; both with the budget.
 Json speedRow(const TraceShape &shape, double bandwidth, const Options &options) {
   uint32_t fast = static_cast<uint32_t>(budget * shape.pages());
   Trace dense = denseTrace(shape);
-  double allFast = stepMs(dense, shape.pages(), PolicyKind::Scan, PrefetchKind::None, bandwidth);
-  double denseMs = stepMs(dense, fast, PolicyKind::Scan, PrefetchKind::Sequential, bandwidth);
+  double allFast = stepMs(dense, shape.pages(), bandwidth), denseMs = stepMs(dense, fast, bandwidth);
   std::vector<double> speedups, sparseMs, ofAllFast;
   for (int64_t repeat = 0; repeat < options.repeats; ++repeat) {
     SparseAttention attention{static_cast<uint32_t>(readShare * shape.blocks), 0.9};
     Trace sparse = sparseTrace(shape, attention, options.seed + static_cast<uint64_t>(repeat));
-    sparseMs.push_back(stepMs(sparse, fast, PolicyKind::Importance, PrefetchKind::None, bandwidth));
+    sparseMs.push_back(stepMs(sparse, fast, bandwidth));
     speedups.push_back(denseMs / sparseMs.back());
     ofAllFast.push_back(allFast / sparseMs.back());
   }
@@ -87,15 +94,32 @@ Json speedRow(const TraceShape &shape, double bandwidth, const Options &options)
           {"speedup", spread(speedups)}, {"speedup_over_all_fast", spread(ofAllFast)}};
 }
 
+/// Keys of a page have a share `alike` of their variance in common, as those of a paragraph about one thing.
+HeadRows drawPages(int64_t tokens, int64_t dim, double alike, Random &random) {
+  HeadRows head = drawHead(tokens, dim, random);
+  std::vector<float> common(static_cast<size_t>(dim));
+  for (int64_t token = 0; token < tokens; ++token) {
+    if (token % blockTokens == 0)
+      for (float &value : common)
+        value = static_cast<float>(random.normal());
+    for (int64_t i = 0; i < dim; ++i) {
+      float &key = head.keys[static_cast<size_t>(token * dim + i)];
+      key = static_cast<float>(std::sqrt(alike) * static_cast<double>(common[static_cast<size_t>(i)]) +
+                               std::sqrt(1 - alike) * static_cast<double>(key));
+    }
+  }
+  return head;
+}
+
 struct Recall {
   double dense, digest;
 };
 
 /// Needles in one head of a document, with all pages and with those whose digests bound the query's scores highest.
-Recall recallOf(int64_t tokens, int64_t trials, double peak, uint64_t seed) {
+Recall recallOf(int64_t tokens, int64_t trials, double peak, double alike, uint64_t seed) {
   constexpr int64_t dim = 64;
   Random random(seed);
-  HeadRows head = drawHead(tokens, dim, random);
+  HeadRows head = drawPages(tokens, dim, alike, random);
   size_t pages = static_cast<size_t>(tokens / blockTokens), channels = static_cast<size_t>(dim);
   std::vector<float> lows(pages * channels), highs(pages * channels), bounds(pages);
   for (size_t page = 0; page < pages; ++page) {
@@ -125,15 +149,16 @@ Recall recallOf(int64_t tokens, int64_t trials, double peak, uint64_t seed) {
           static_cast<double>(digest) / static_cast<double>(trials)};
 }
 
-Json recallRow(int64_t tokens, int64_t trials, double peak, const Options &options) {
+Json recallRow(int64_t tokens, int64_t trials, double peak, double alike, const Options &options) {
   std::vector<double> dense, digest, apart;
   for (int64_t repeat = 0; repeat < options.repeats; ++repeat) {
-    Recall recall = recallOf(tokens, trials, peak, options.seed + static_cast<uint64_t>(repeat));
+    Recall recall = recallOf(tokens, trials, peak, alike, options.seed + static_cast<uint64_t>(repeat));
     dense.push_back(recall.dense);
     digest.push_back(recall.digest);
     apart.push_back(recall.digest - recall.dense);
   }
-  return {{"peak", peak},
+  return {{"alike", alike},
+          {"peak", peak},
           {"recall_dense", spread(dense)},
           {"recall_digest", spread(digest)},
           {"difference", spread(apart)}};
@@ -149,21 +174,25 @@ Json document(const Options &options) {
   Json residency = residencyRow(tokens), rows = Json::array(), recall = Json::array();
   for (double bandwidth : {0.5e9, 1e9, 2e9, 4e9, 8e9})
     rows.push_back(speedRow(shape, bandwidth, options));
-  for (double peak : {8.0, 10.0, 12.0})
-    recall.push_back(recallRow(tokens, trials, peak, options));
+  for (double alike : {0.0, 0.5})
+    for (double peak : {8.0, 10.0, 12.0})
+      recall.push_back(recallRow(tokens, trials, peak, alike, options));
   Json claims = {
       claim("peak fast memory of K and V, as share (24 -> 9 GB in the published shape)", residency["share"], 0, 0.375),
       claim("bytes that were read back and that were not as they were written", residency["wrong_bytes"], 0, 0),
       claim("2.1 times the speed of dense steps with the same budget, 2 GB/s", rows[2]["speedup"]["median"], 2.1, 100),
-      claim("needle recall is within 1 point of dense, peak 10", recall[1]["difference"]["median"], -0.01, 1)};
+      claim("needle recall is within 1 point of dense, peak 10, keys without structure",
+            recall[1]["difference"]["median"], -0.01, 1),
+      claim("needle recall is within 1 point of dense, peak 10, keys of a page alike by a half",
+            recall[4]["difference"]["median"], -0.01, 1)};
   Json parameters = parametersOf(shape, options);
   parameters["budget"] = budget;
   parameters["read_share"] = readShare;
   parameters["needles"] = trials;
   return {
       {"workload", "3 documents of 10,000 tokens, written in chunks and read by decode steps; made-up K for recall"},
-      {"baseline",
-       "dense steps with the same budget and read-ahead of 8 pages, and dense steps with everything in the fast tier"},
+      {"baseline", "dense steps with the same budget, and dense steps with everything in the fast tier; each by the "
+                   "best of scan, lru and importance, with and without read-ahead of 8 pages"},
       {"formula",
        "share = bytes of the fast tier / bytes of K and V; speedup = time of a dense step / time of a step that reads "
        "1/2.1 of the pages, by digests; recall = needles whose value the output points to most / all needles"},

@@ -22,12 +22,17 @@ ARENA, SLOTS, BATCH, PROMPT_SHARE = 3.5, 3, 8, 0.25
 CHAT_LONGEST = 2048  # chat lengths are drawn for this one, and scaled to the greatest length of the run
 
 
+compiled = set()  # folders, in this process
+
+
 def prepared(tools, options):
     """Folder of the model in both engines' files; the demo's shape with random weights."""
     shape = "tiny" if options.quick else "demo"
     folder = options.folder / shape
     decoders.write_models(shape, folder)
-    models.compile_model(folder, FORM, tools.need("quirec"))
+    if folder not in compiled:
+        models.compile_model(folder, FORM, tools.need("quirec"))
+    compiled.add(folder)
     return folder, shape
 
 

@@ -244,8 +244,8 @@ def document(result):
     text += "\nSteps by bandwidth of the slow tier:\n"
     text += rows_of(result["rows"], [("bandwidth", "bandwidth", bandwidth), ("dense, all fast, ms", "dense_all_fast_ms", times), ("dense, ms", "dense_ms", times), ("sparse, ms", "sparse_ms", lambda v: spread(v, ".0f")),
                                      ("speedup", "speedup", factor), ("over all fast", "speedup_over_all_fast", factor)])
-    text += "\nRecall by how much the needle's logit stands out, of attention over all pages and over those that digests name:\n"
-    return text + rows_of(result["recall"], [("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)])
+    text += "\nRecall by the share of variance that keys of a page have in common and by how much the needle's logit stands out, of attention over all pages and over those that digests name:\n"
+    return text + rows_of(result["recall"], [("alike", "alike", share), ("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)])
 
 
 def document_charts(result):
