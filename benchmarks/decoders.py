@@ -40,6 +40,7 @@ class Shape:
 
 SHAPES = {
     "tiny": Shape(hidden=64, layers=2, heads=4, kv_heads=2, head=16, ffn=128, vocabulary=256),
+    "demo": Shape(hidden=576, layers=30, heads=9, kv_heads=3, head=64, ffn=1536, vocabulary=49152),  # SmolLM2-135M
     "S": Shape(hidden=960, layers=32, heads=15, kv_heads=5, head=64, ffn=2560, vocabulary=49152),
 }
 

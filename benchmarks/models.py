@@ -27,6 +27,7 @@ import time
 import onnxruntime
 
 import decoders
+from machine import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -35,7 +36,6 @@ CELLS = "1x128,1x1024,8x1024,8ragged,prefill512,busy"
 BUSY_CELL = "8x1024"
 STEPS, SLOW_STEPS, WARM_UP = 8, 3, 2
 SLOW = 1.0  # seconds of a step, from which on a measurement has fewer
-FLAGS = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16")
 
 
 class EngineError(Exception):
@@ -200,24 +200,13 @@ def line_of(row):
     return f"{row['form']:7} {row['cell']:11} {times}   {ratio:27} peak {row['ours_peak'] / 1e9:.2f} / {row['theirs_peak'] / 1e9:.2f} GB"
 
 
-def machine():
-    with open("/proc/cpuinfo") as file:
-        fields = dict([part.strip() for part in line.split(":", 1)] for line in file.read().split("\n\n")[0].splitlines() if ":" in line)
-    flags = set(fields.get("flags", "").split())
-    return {"cpu": fields.get("model name", "unknown"), "cores": len(os.sched_getaffinity(0)), "flags": [f for f in FLAGS if f in flags],
-            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
-
-
-def compile_models(folder, tools):
-    """Compiles both forms anew: an older model folder would measure an older compiler. Returns seconds by form."""
-    seconds = {}
-    for form in decoders.FORMS:
-        package = folder / f"{form}.quire"
-        shutil.rmtree(package, ignore_errors=True)
-        start = time.perf_counter()
-        subprocess.run([tools / "quirec", folder / f"{form}.onnx", "-o", package, "--quiet"], check=True)
-        seconds[form] = time.perf_counter() - start
-    return seconds
+def compile_model(folder, form, quirec):
+    """Compiles anew: an older model folder would measure an older compiler. Returns seconds."""
+    package = folder / f"{form}.quire"
+    shutil.rmtree(package, ignore_errors=True)
+    start = time.perf_counter()
+    subprocess.run([quirec, folder / f"{form}.onnx", "-o", package, "--quiet"], check=True)
+    return time.perf_counter() - start
 
 
 def parse():
@@ -243,7 +232,7 @@ def main():
     options, cells = parse()
     folder = options.folder / options.shape
     decoders.write_models(options.shape, folder)
-    compiled = compile_models(folder, options.bin)
+    compiled = {form: compile_model(folder, form, options.bin / "quirec") for form in decoders.FORMS}
     print(f"{'form':7} {'cell':11} {'Quire':>14} {'ONNX Runtime':>14}   median [least, most]        peak of Quire / ONNX Runtime", flush=True)
     rows = []
     for form in decoders.FORMS:

@@ -6,16 +6,15 @@ models.json is written by models.py. kernels.json is what Google Benchmark write
 the host and of the program, which it holds, are removed from it when the page is written.
 """
 import argparse
-import json
 import pathlib
 import statistics
 import sys
 
 import charts
+from pages import bring_up_to_date, counted, drop_private, is_single_run, joined, machine_facts, read, table, times
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PRIVATE = ("host_name", "executable")
 FORM_WORDS = {"concat": "caches by Concat", "gqa": "GroupQueryAttention"}
 
 HEAD = """# Benchmarks
@@ -77,37 +76,17 @@ attention for B sequences of L tokens, `prefill:N` a prompt of N tokens, with Q 
 """
 
 
-def table(heads, rows):
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def times(value):
-    """Milliseconds with three significant digits, and no exponent."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def with_range(spread, form):
     return f"{spread['median']:{form}} [{spread['least']:{form}}, {spread['most']:{form}}]"
-
-
-def counted(number, word):
-    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def gigabytes(value):
     return f"{value / 1e9:.2f}"
 
 
-def joined(words):
-    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
-
-
 def models_intro(models):
-    machine = models["machine"]
-    facts = f"{machine['cpu']}, {machine['cores']} cores, {joined(machine['flags'])}, {machine['memory_bytes'] / 2**30:.0f} GiB of memory"
     amounts = f"{counted(models['threads'], 'thread')} each, {counted(models['rounds'], 'round')}"
-    return MODELS.format(facts=facts, amounts=amounts, **models) + RATIOS.format(**models)
+    return MODELS.format(facts=machine_facts(models["machine"]), amounts=amounts, **models) + RATIOS.format(**models)
 
 
 def verdict(rows):
@@ -161,10 +140,11 @@ def model_charts(models):
 
 
 def kernel_rows(kernels):
-    """(name, {field: spread}) by name, over the repetitions; the median of aggregates where single runs are not there."""
+    """(name, {field: spread}) by name, over the repetitions; the median of aggregates where single runs are not there. Cases with a bar of their own are
+    on the page of the KV experiments."""
     runs = {}
-    entries = kernels["benchmarks"]
-    single = [entry for entry in entries if entry.get("run_type", "iteration") == "iteration"]
+    entries = [entry for entry in kernels["benchmarks"] if "bar" not in entry]
+    single = [entry for entry in entries if is_single_run(entry)]
     for entry in single or [entry for entry in entries if entry.get("aggregate_name") == "median"]:
         if not entry.get("error_occurred"):
             runs.setdefault(entry.get("run_name", entry["name"]), []).append(entry)
@@ -201,10 +181,6 @@ def kernel_charts(kernels):
     return {"benchmarks-kernels.svg": charts.bar_chart("Share of the machine's limit that is nearer", bars, ["of bandwidth", "of peak arithmetic"], [1])}
 
 
-def read(path):
-    return json.loads(path.read_text()) if path.exists() else None
-
-
 def pages(models, kernels):
     """{name under docs: text}"""
     out, text = {}, HEAD
@@ -226,20 +202,9 @@ def main():
     models, kernels = read(options.results / "models.json"), read(options.results / "kernels.json")
     if not models and not kernels:
         sys.exit(f"{options.results}: neither models.json nor kernels.json")
-    private = [key for key in PRIVATE if kernels and kernels["context"].pop(key, None)]  # every one, not the first
-    if private and options.check:
-        sys.exit(f"kernels.json names this machine: {', '.join(private)}; run benchmarks/report.py")
-    if private:
-        (options.results / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
-    wanted = pages(models, kernels)
-    stale = [name for name, text in wanted.items() if not (options.docs / name).exists() or (options.docs / name).read_text() != text]
-    if options.check:
-        stale += [path.name for path in options.docs.glob("benchmarks-*.svg") if path.name not in wanted]
-        if stale:
-            sys.exit(f"not up to date: {', '.join(stale)}; run benchmarks/report.py")
-        return
-    for name in stale:
-        (options.docs / name).write_text(wanted[name])
+    command = "benchmarks/report.py"
+    drop_private(options.results / "kernels.json", kernels, options.check, command)
+    bring_up_to_date(pages(models, kernels), options.docs, "benchmarks-*.svg", options.check, command)
 
 
 if __name__ == "__main__":

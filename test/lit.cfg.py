@@ -23,7 +23,7 @@ config.substitutions.append(("%models", os.path.join(config.quire_source, "test"
 config.substitutions.append(("%source", config.quire_source))
 config.substitutions.append(("%build", config.quire_build))
 
-for tool in ("quire-opt", "quirec", "quire-run", "quire-bench", "quire-replay", "quire-kernel-bench"):
+for tool in ("quire-opt", "quirec", "quire-run", "quire-bench", "quire-replay", "quire-kernel-bench", "quire-kv-experiments"):
     if os.path.exists(os.path.join(binaries, tool)):
         config.available_features.add(tool)
 if os.path.exists(os.path.join(config.quire_build, "lib", "QuirePlugin.so")):

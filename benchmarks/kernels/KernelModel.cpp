@@ -109,7 +109,7 @@ static void *compile(const std::string &text) {
   return library;
 }
 
-KernelModel::KernelModel(const std::string &text, int64_t maxTokens, int64_t sequences, int64_t kvTokens, int64_t threads) : library_(compile(text)) {
+KernelModel::KernelModel(const std::string &text, int64_t maxTokens, int64_t sequences, int64_t kvTokens, int64_t threads, bool shuffle) : library_(compile(text)) {
   auto query = reinterpret_cast<quire_model_query_fn>(::dlsym(library_, "quire_model_query"));
   info_ = query ? query(QUIRE_MODEL_ABI_VERSION) : nullptr;
   if (!info_)
@@ -123,7 +123,7 @@ KernelModel::KernelModel(const std::string &text, int64_t maxTokens, int64_t seq
   quire_pool_options poolOptions = {};
   poolOptions.struct_size = sizeof(poolOptions);
   poolOptions.bytes = static_cast<uint64_t>(std::max<int64_t>(1, quire_model_block_bytes(info_))) * static_cast<uint64_t>((kvTokens + maxTokens) / info_->block_tokens + 2 * sequences + 1);
-  poolOptions.shuffle = 1;
+  poolOptions.shuffle = shuffle;
   check(quire_pool_create(info_, &poolOptions, &pool_));
   quire_executor_options executorOptions = {};
   executorOptions.struct_size = sizeof(executorOptions);

@@ -31,8 +31,8 @@ std::string attendModule(const AttendShape &shape, int64_t maxRows);
 class KernelModel {
 public:
   /// Compiles `text`; `maxTokens` and `sequences` bound a step, `kvTokens` is what all sequences together store. Ends the program with a message
-  /// when something fails: a benchmark has nothing to go on with.
-  KernelModel(const std::string &text, int64_t maxTokens, int64_t sequences, int64_t kvTokens, int64_t threads);
+  /// when something fails: a benchmark has nothing to go on with. Blocks are handed out in a random order, or one after the other.
+  KernelModel(const std::string &text, int64_t maxTokens, int64_t sequences, int64_t kvTokens, int64_t threads, bool shuffle = true);
   ~KernelModel();
   KernelModel(const KernelModel &) = delete;
   KernelModel &operator=(const KernelModel &) = delete;

@@ -8,7 +8,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <vector>
 
 using namespace quire::bench;
 
@@ -62,6 +65,44 @@ void attend(benchmark::State &state, AttendShape shape, int64_t sequences, int64
   report(state, static_cast<double>(sequences * (length + rows) * shape.tokenBytes()), 4.0 * static_cast<double>(rows * shape.layers * shape.heads * shape.features) * keys);
 }
 
+/// A decode step of attention over blocks in random places, against the faster one of two contiguous forms in the same iteration: the same
+/// blocks one after the other, and one block as long as the sequence. Times follow each other, so that what slows the machine slows all.
+void attendPaged(benchmark::State &state, AttendShape shape, int64_t sequences, int64_t length) {
+  constexpr double bar = 1.05;
+  current.reset(); // its memory is wanted
+  currentName.clear();
+  AttendShape whole = shape;
+  whole.blockTokens = length;
+  auto make = [&](const AttendShape &form, bool shuffle) {
+    auto model = std::make_unique<KernelModel>(attendModule(form, sequences), sequences, sequences, sequences * length, threads, shuffle);
+    model->fill(sequences, length - 1);
+    model->step(1);
+    return model;
+  };
+  std::unique_ptr<KernelModel> models[] = {make(shape, true), make(shape, false), make(whole, false)};
+  std::vector<double> times[3], ratios;
+  for (auto _ : state) {
+    double spent[3];
+    for (size_t i = 0; i < 3; ++i) {
+      auto before = std::chrono::steady_clock::now();
+      models[i]->step(1);
+      spent[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+      times[i].push_back(spent[i] * 1e3);
+    }
+    ratios.push_back(spent[0] / std::min(spent[1], spent[2]));
+    state.SetIterationTime(spent[0]);
+  }
+  auto median = [](std::vector<double> &values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
+  };
+  const char *names[] = {"paged_ms", "in_order_ms", "one_block_ms"};
+  for (size_t i = 0; i < 3; ++i)
+    state.counters[names[i]] = median(times[i]);
+  state.counters["value"] = median(ratios);
+  state.counters["bar"] = bar;
+}
+
 void registerProducts() {
   constexpr int64_t allBytes = int64_t(256) << 20;
   for (const char *element : {"f32", "f16", "bf16"})
@@ -89,6 +130,23 @@ void registerAttention() {
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
       benchmark::RegisterBenchmark((base + "/prefill:512").c_str(), [=](benchmark::State &state) { attend(state, shape, 1, 0, 512); })->UseRealTime()->Unit(benchmark::kMillisecond);
+    }
+}
+
+/// The demo's heads and those of a model of 13 billion parameters.
+void registerPaged() {
+  struct Heads {
+    const char *name;
+    int64_t query, kv, features, layers;
+    const char *element;
+  };
+  for (Heads heads : {Heads{"demo", 9, 3, 64, 8, "f32"}, Heads{"13B_layer", 40, 40, 128, 1, "f16"}})
+    for (auto [sequences, length] : {std::pair<int64_t, int64_t>(1, 4096), std::pair<int64_t, int64_t>(8, 1024)}) {
+      AttendShape shape{heads.element, heads.query, heads.kv, heads.features, 16, std::min<int64_t>(16, lanesHere()), heads.layers};
+      std::string name = std::string("attend_paged/") + heads.name + "/" + std::to_string(sequences) + "x" + std::to_string(length);
+      benchmark::RegisterBenchmark(name.c_str(), [=, sequences = sequences, length = length](benchmark::State &state) { attendPaged(state, shape, sequences, length); })
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
     }
 }
 
@@ -124,6 +182,7 @@ int main(int argc, char **argv) {
   benchmark::AddCustomContext("peak_gflop_per_s", std::to_string(limits.flopsPerSecond * 1e-9));
   registerProducts();
   registerAttention();
+  registerPaged();
   benchmark::RunSpecifiedBenchmarks();
   current.reset();
   return 0;

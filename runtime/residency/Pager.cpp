@@ -10,9 +10,6 @@
 
 namespace quire::runtime {
 
-/// Transfers beside those that hold a fast slot.
-static constexpr size_t spareFlights = 64;
-
 static constexpr double defaultPinShare = 0.25;
 
 size_t Pager::transfersFor(uint64_t fastPages) { return static_cast<size_t>(fastPages) + spareFlights; }
@@ -30,6 +27,7 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
   for (auto *list : {&held_, &loads_, &fresh_, &written_, &sealed_, &slots_})
     list->reserve(fastPages);
   setPinBudget(defaultPinShare);
+  unerased_.reserve(slow_->slots().total());
 }
 
 Pager::~Pager() { mover_.reset(); }
@@ -568,6 +566,7 @@ Status Pager::validateSlots() const {
   if (usedFast != fastSlots_.total() - fastSlots_.freeCount())
     return failure(QUIRE_INVARIANT_BROKEN, "%zu fast slots in use, but %u taken", usedFast,
                    fastSlots_.total() - fastSlots_.freeCount());
+  usedSlow += unerased_.size();
   if (usedSlow + quarantined_ != slow_->slots().total() - slow_->slots().freeCount())
     return failure(QUIRE_INVARIANT_BROKEN, "%zu slow slots in use and %u given up, but %u taken", usedSlow,
                    quarantined_, slow_->slots().total() - slow_->slots().freeCount());

@@ -162,6 +162,7 @@ public:
 
 private:
   static constexpr uint32_t none = UINT32_MAX;
+  static constexpr size_t spareFlights = 64; // transfers beside those that hold a fast slot
 
   enum class State : uint8_t {
     Absent,   // no content
@@ -280,6 +281,8 @@ private:
 
   std::vector<Flight> flights_;
   std::vector<uint32_t> freeFlights_;
+  size_t erasing_ = 0;             // at most spareFlights
+  std::vector<uint32_t> unerased_; // slow slots that will be erased
   std::vector<Transfer *> batch_; // begun and not yet with the mover
   std::vector<Transfer *> finished_;
   size_t prefetching_ = 0; // loads under way that no demand waits for

@@ -63,16 +63,18 @@ bool Pager::canStore(const Page &page) const {
   return page.slow != none || shadowed_ > 0 || (!full_ && slow_->slots().freeCount() > 0);
 }
 
+/// Every fast slot may be in a transfer, so erasures have the spare ones only; what
+/// is more waits for one of them to end.
 void Pager::freeSlow(uint32_t slot) {
   if (!options_.zeroOnFree) {
     slow_->slots().release(slot);
     return;
   }
-  while (freeFlights_.empty()) { // never while a transfer ends, which leaves one free
-    flush(Mover::Urgency::WriteBack);
-    mover_->wait(INT64_MAX);
-    drain();
+  if (erasing_ == spareFlights) {
+    unerased_.push_back(slot);
+    return;
   }
+  ++erasing_;
   uint32_t index = begin(Transfer::Kind::Erase, none);
   flights_[index].transfer.slot = slot;
 }

@@ -107,12 +107,20 @@ void Pager::finishOrphan(uint32_t index) {
   uint32_t slot = flight.transfer.slot;
   bool erasure = flight.transfer.kind == Transfer::Kind::Erase, ok = flight.transfer.status.ok();
   end(index);
-  if (!erasure)
+  if (!erasure) {
     freeSlow(slot);
-  else if (ok)
-    slow_->slots().release(slot);
-  else
-    ++quarantined_;
+  } else {
+    --erasing_;
+    if (ok)
+      slow_->slots().release(slot);
+    else
+      ++quarantined_;
+    if (!unerased_.empty()) {
+      slot = unerased_.back();
+      unerased_.pop_back();
+      freeSlow(slot);
+    }
+  }
   flush(Mover::Urgency::WriteBack);
 }
 

@@ -439,6 +439,28 @@ TEST(Pager, FreedContentIsOverwrittenInBothTiers) {
   EXPECT_GT(tiered.tier->erasures, 0);
 }
 
+/// More slots are to be erased than there are transfers, while steps want transfers of their own.
+TEST(Pager, ErasuresLeaveTransfersForPages) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TieredSettings settings;
+    settings.slowPages = 300;
+    settings.zeroOnFree = true;
+    settings.seed = seed;
+    Serving serving(settings, seed);
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 12; ++i)
+        serving.create();
+      for (int i = 0; i < 60; ++i)
+        serving.account(serving.step(1, 12));
+      while (!serving.live.empty())
+        serving.release();
+    }
+    serving.end();
+    const runtime::Tier &tier = serving.tiered.pager()->slow();
+    EXPECT_EQ(tier.slots().freeCount(), tier.slots().total());
+  }
+}
+
 TEST(Pager, RefusesWhatCannotWork) {
   TieredPool tiered = makeTieredPool({});
   quire_pool *pool = tiered.pool.get();
