@@ -171,9 +171,8 @@ TEST_P(Devices, FailAtEveryOperation) {
   for (Failure failure : {Failure::EioOnce, Failure::EioAlways, Failure::Eintr, Failure::Eagain, Failure::ShortOnce, Failure::ShortAlways, Failure::NoSpace, Failure::ReadFlip, Failure::NoPunch}) {
     if (failure == Failure::ReadFlip && !GetParam().checksum)
       continue;
-    bool hit = true, always = failure == Failure::EioAlways || failure == Failure::ShortAlways;
-    int step = always ? 17 : 3;
-    for (uint64_t at = 0; hit; at += static_cast<uint64_t>(step)) {
+    bool hit = true;
+    for (uint64_t at = 0; hit; ++at) {
       hit = false;
       FileTierOptions made = options();
       made.wrapIo = [&](std::unique_ptr<FileIo> io) { return std::make_unique<HookedIo>(std::move(io), failing(failure, at, hit)); };
