@@ -222,6 +222,30 @@ TEST_P(Devices, EioForLongLeavesTheSlotAsItWas) {
   EXPECT_EQ(load(*tier, 1, 6).code(), QUIRE_PAGE_LOST);
 }
 
+/// Neither the page nor the mark that it is void has reached the file, which still holds the old page.
+TEST_P(Devices, AStoreThatReachedNothingLeavesNoContent) {
+  bool broken = false;
+  FileTierOptions made = options();
+  made.wrapIo = [&](std::unique_ptr<FileIo> io) {
+    return std::make_unique<HookedIo>(std::move(io), [&](FileIo &inner, IoRequest &request, uint64_t) {
+      if (broken)
+        request.result = -EIO;
+      else
+        runWhole(inner, request);
+    });
+  };
+  Status status;
+  auto tier = FileTier::open(made, status);
+  ASSERT_TRUE(tier) << status.text();
+  ASSERT_TRUE(store(*tier, 1, 5).ok());
+  broken = true;
+  EXPECT_EQ(store(*tier, 1, 6).code(), QUIRE_IO_ERROR);
+  broken = false;
+  EXPECT_EQ(load(*tier, 1, 5).code(), QUIRE_PAGE_LOST);
+  EXPECT_TRUE(store(*tier, 1, 7).ok());
+  EXPECT_TRUE(load(*tier, 1, 7).ok());
+}
+
 //===----------------------------------------------------------------------===//
 // Dying processes
 //===----------------------------------------------------------------------===//
