@@ -585,3 +585,35 @@ TEST(Pager, ErasuresAreRepeatedAndSlotsThatKeepContentAreNotUsed) {
     EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
   }
 }
+
+TEST(Pager, APrefetchTakesOnlyPagesThatTheStepReachesLater) {
+  uint64_t taken = 0;
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    TieredSettings settings;
+    settings.fastPages = 8;
+    settings.window = 8;
+    settings.seed = seed;
+    settings.policy = seed % 2 ? PolicyKind::Lru : PolicyKind::Scan;
+    Serving serving(settings, seed);
+    serving.create(); // all blocks are of one sequence, so that each step reaches every page
+    while (serving.live.begin()->second.size() < 90)
+      ASSERT_EQ(serving.step(1, 12), QUIRE_OK) << quire_last_error();
+    ASSERT_EQ(quire_pool_trace(serving.tiered.pool.get(), 100000), QUIRE_OK);
+    for (int i = 0; i < 12; ++i)
+      ASSERT_EQ(serving.step(1, 1), QUIRE_OK) << quire_last_error();
+    const runtime::Trace &trace = *serving.tiered.pool->pool->trace();
+    uint32_t current = 0, groups = trace.numbering.groups;
+    for (size_t i = 0; i + 1 < trace.events().size(); ++i) {
+      const runtime::TraceEvent &event = trace.events()[i], &next = trace.events()[i + 1];
+      using Kind = runtime::TraceEvent::Kind;
+      if (event.kind == Kind::Demand || event.kind == Kind::Write)
+        current = trace.numbering.groupOf(event.page);
+      if (event.kind != Kind::Evict || next.kind != Kind::Prefetch)
+        continue;
+      auto distance = [&](uint32_t page) { return (trace.numbering.groupOf(page) + groups - current) % groups; };
+      EXPECT_GT(distance(event.page), distance(next.page)) << "seed " << seed << ", event " << i;
+      ++taken;
+    }
+  }
+  EXPECT_GT(taken, 0u);
+}
