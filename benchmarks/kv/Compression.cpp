@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // E9: bytes, capacity, speed, error and recall of the codecs, of pruning, and of a dense part beside sparse pages.
+#include "CpuTime.h"
 #include "Experiment.h"
 #include "StoredPages.h"
 
@@ -8,7 +9,6 @@
 #include "compress/Prune.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -81,8 +81,6 @@ struct Quality {
   }
 };
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// Time of memcpy / time of the codec, for the same pages in turns.
 void speedOf(Codec codec, StoredPages &stored, int64_t repeats, Json &row) {
   const quire_model_layer &layer = stored.layer();
@@ -91,19 +89,19 @@ void speedOf(Codec codec, StoredPages &stored, int64_t repeats, Json &row) {
       page(static_cast<size_t>(layer.block_bytes));
   std::vector<double> encodes, decodes;
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-    double begin = seconds();
+    double begin = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i) {
       std::memcpy(page.data(), stored.page(i), page.size());
       asm volatile("" : : "r"(page.data()) : "memory");
     }
-    double copied = seconds();
+    double copied = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i)
       encode(codec, layer, blockTokens, stored.page(i), blockTokens, encoded.data() + static_cast<size_t>(i) * bytes);
-    double done = seconds();
+    double done = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i)
       decode(codec, layer, blockTokens, encoded.data() + static_cast<size_t>(i) * bytes, page.data());
     encodes.push_back((copied - begin) / (done - copied));
-    decodes.push_back((copied - begin) / (seconds() - done));
+    decodes.push_back((copied - begin) / (cpuSeconds() - done));
   }
   row["encode_share_of_memcpy"] = spread(encodes);
   row["decode_share_of_memcpy"] = spread(decodes);

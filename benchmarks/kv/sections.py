@@ -18,13 +18,18 @@ def expectation(one):
     return f"{number(one['least'])} to {number(one['most'])}"
 
 
+def without_sign(words):
+    """-0.0 % is 0.0 %."""
+    return words.removeprefix("-") if not any(c in words for c in "123456789") else words
+
+
 def spread(value, form):
     """The median, and the quartiles where they are told apart from it."""
     if value is None:
         return "none"
     if not isinstance(value, dict):
-        return f"{value:{form}}"
-    median, low, high = (f"{value[key]:{form}}" for key in ("median", "q1", "q3"))
+        return without_sign(f"{value:{form}}")
+    median, low, high = (without_sign(f"{value[key]:{form}}") for key in ("median", "q1", "q3"))
     return median if low == high == median else f"{median} [{low}, {high}]"
 
 
@@ -80,7 +85,7 @@ def savings(result):
     text = "\nBlocks of 16 tokens; tables are counted. `by doubling` is a contiguous cache that doubles when it is full, which copies what it holds each time.\n"
     text += rows_of(where(rows, block_tokens=16), columns)
     text += "\nBy tokens of a block, greatest length 4,096:\n" + grid(where(rows, longest=4096), "block_tokens", "lengths", "saved", share)
-    text += "\nOf the bytes of blocks, tables take:\n" + grid(where(rows, longest=4096, lengths="U[0.2,1]"), "block_tokens", "lengths", "table_share", lambda v: spread(v, ".3%"))
+    text += "\nOf the bytes of blocks, tables take:\n" + grid(where(rows, longest=4096, lengths="U[0.2,1]"), "block_tokens", "lengths", "table_share", lambda v: spread(v, ".4%"))
     text += "\nMean over the time in which sequences grow from their prompts to the greatest length:\n"
     return text + rows_of(result["growth"], [("prompt", "prompt_share", share), ("saved", "saved", share), ("(1 - prompt) / 2", "expected", share)])
 
@@ -180,7 +185,7 @@ def prefetching_charts(result):
 # E6
 
 def block_sizes(result):
-    text = "\nThe time of tables is what the pager takes for a page that is there, beside reading the page at the speed of the fastest copy:\n"
+    text = "\nThe time of tables is what the runtime takes for a page that is there, beside reading the page at the speed of the fastest copy:\n"
     text += rows_of(result["rows"], [("block", "block_bytes", size), ("tokens", "block_tokens", str), ("empty slots", "empty_share", share), ("bytes of tables", "table_share", lambda v: spread(v, ".2%")),
                                      ("time of tables", "table_time_share", share), ("speed of copies", "copy_share", share), ("speed of single loads", "load_share", share)])
     text += "\nPages of several sizes, on the buddy allocator; external fragmentation after every other sequence has ended:\n"
