@@ -59,7 +59,7 @@ struct Quality {
     int64_t all = stored.pageCount() * blockTokens;
     for (double peak : {0.0, 8.0}) {
       AttentionErrorOptions options;
-      options.queries = 4;
+      options.queries = 2;
       options.seed = seed;
       options.peak = peak;
       AttentionError error =
@@ -190,7 +190,7 @@ Json pruneRow(double ratio, const Sizes &sizes, const Options &options) {
 } // namespace
 
 Json compression(const Options &options) {
-  Sizes sizes = options.quick ? Sizes{8, 16} : Sizes{32, 64};
+  Sizes sizes = options.quick ? Sizes{8, 16} : Sizes{32, 48};
   Json rows = Json::array(), dense = Json::array(), pruned = Json::array();
   for (Content content : {Content::Normal, Content::Sparse})
     for (int i = 0; i < codecCount; ++i)

@@ -7,9 +7,9 @@ BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def number(value):
-    if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
-        return f"{value:.3g}"
-    return f"{value:.3f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
+    if value % 1 == 0:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 1e-3 else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def expectation(one):
@@ -106,7 +106,7 @@ def throughput(result):
     text += "\nThe published number needs steps that cost the same whatever they hold. Where more sequences, or longer ones, make a step dearer, less is left of it; and nothing where regions for all fit.\n"
     end = result.get("end_to_end")
     if not end:
-        return text + "\nNot run end to end: no compiled model.\n"
+        return text + "\nNot run end to end: that takes quirec and quire-run.\n"
     text += "\n" + end["about"] + "\n"
     return text + rows_of(end["rows"], [("lengths", "lengths", str), ("requests", "requests", str), ("Quire, s", "ours_s", times), ("ONNX Runtime, s", "theirs_s", times), ("speedup", "speedup", factor),
                                         ("sequences in a step, Quire", "ours_batch", factor), ("ONNX Runtime", "theirs_batch", factor)])
@@ -132,7 +132,7 @@ def first_token(result):
                                      ("saved by admission, p50", "saved_by_admission_p50", share), ("p95", "saved_by_admission_p95", share), ("saved by touching before, p50", "saved_by_touching_before_p50", share)])
     end = result.get("end_to_end")
     if not end:
-        return text + "\nNot run end to end: no compiled model.\n"
+        return text + "\nNot run end to end: that takes quirec and quire-run.\n"
     return text + "\n" + end["about"] + "\n" + rows_of(end["rows"], [("shared part of the prompt", "shared", share), ("ms without", "ms_without", times), ("ms with", "ms_with", times), ("saved", "saved", share)])
 
 
@@ -213,7 +213,8 @@ def fragmentation(result):
 # E8
 
 def reserves(result):
-    return rows_of(result["rows"], [("lengths", "lengths", str), ("reserve", "reserve", share), ("throughput", "throughput", factor), ("gave way", "preemptions", lambda v: spread(v, ".0f")),
+    text = "\nThroughput is that without a reserve times this. The best reserve depends on what giving way costs: here all tokens of a sequence are stored again, and a prompt's row is dear beside one more sequence in a step.\n"
+    return text + rows_of(result["rows"], [("lengths", "lengths", str), ("reserve", "reserve", share), ("throughput", "throughput", factor), ("gave way", "preemptions", lambda v: spread(v, ".0f")),
                                     ("prompt tokens", "prompt_tokens", lambda v: spread(v, ",.0f")), ("sequences in a step", "batch", factor)])
 
 
@@ -250,7 +251,8 @@ def document(result):
     text += rows_of(result["rows"], [("bandwidth", "bandwidth", bandwidth), ("dense, all fast, ms", "dense_all_fast_ms", times), ("dense, ms", "dense_ms", times), ("sparse, ms", "sparse_ms", lambda v: spread(v, ".0f")),
                                      ("speedup", "speedup", factor), ("over all fast", "speedup_over_all_fast", factor)])
     text += "\nRecall by the share of variance that keys of a page have in common and by how much the needle's logit stands out, of attention over all pages and over those that digests name:\n"
-    return text + rows_of(result["recall"], [("alike", "alike", share), ("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)])
+    return text + rows_of(result["recall"], [("alike", "alike", share), ("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)]) + \
+        "\nA digest bounds scores by the least and the greatest value of each channel in a page. Where the keys of a page have nothing in common, all bounds are wide and alike, and needles are missed that dense attention finds.\n"
 
 
 def document_charts(result):
