@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // E6: blocks of 4 KiB to 4 MiB, blocks that grow, and chapters with paragraphs.
+#include "CpuTime.h"
 #include "Experiment.h"
 #include "ShapeModel.h"
 #include "Workloads.h"
@@ -11,7 +12,6 @@
 #include "tier/ThrottledTier.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <stdexcept>
 
@@ -58,7 +58,8 @@ Waste fixedWaste(int64_t blockTokens, int64_t sequences, uint64_t seed) {
   return {1 - tokens / slots, tables / (slots * static_cast<double>(tokenBytes))};
 }
 
-/// Time that the pager takes for a page that is there, in ns: acquire and release of one layer with `pages` pages.
+/// Time that the runtime takes for a page that is there, in ns: of a step with one layer that asks for `pages` pages
+/// and does nothing with them.
 double pageNs(int64_t pages) {
   ShapeModel model({1, 1, 1, QUIRE_ELEMENT_F16, 1, -1}, Work::Nothing);
   ShapePool pool(model, {2 * pages, "memory", 1});
@@ -67,10 +68,10 @@ double pageNs(int64_t pages) {
   check(quire_sequence_create(pool.get(), &handles[0]));
   runStep(executor.get(), handles, pages);
   constexpr int64_t steps = 20;
+  double before = cpuSeconds();
   for (int64_t i = 0; i < steps; ++i)
     runStep(executor.get(), handles, 1);
-  quire_paging_stats stats = pool.pagingStats();
-  return static_cast<double>(stats.table_ns) / static_cast<double>(stats.demands);
+  return (cpuSeconds() - before) * 1e9 / static_cast<double>(steps * pages);
 }
 
 std::vector<SizeRate> copyRates(const std::vector<uint64_t> &sizes, bool quick) {
@@ -225,7 +226,7 @@ Json blockSizes(const Options &options) {
                        "with 4,096 bytes a token"},
           {"baseline", "no waste, the fastest copy of this run, and the bandwidth of the slow tier (100 us, 2 GB/s)"},
           {"formula", "empty share = slots without a token / slots; table time share = t / (t + block bytes / fastest "
-                      "copy), where t is what the pager takes for a page that is there"},
+                      "copy), where t is what the runtime takes for a page that is there"},
           {"parameters",
            {{"sequences", sequences},
             {"longest", most},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // E9: bytes, capacity, speed, error and recall of the codecs, of pruning, and of a dense part beside sparse pages.
+#include "CpuTime.h"
 #include "Experiment.h"
 #include "StoredPages.h"
 
@@ -8,7 +9,6 @@
 #include "compress/Prune.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -59,7 +59,7 @@ struct Quality {
     int64_t all = stored.pageCount() * blockTokens;
     for (double peak : {0.0, 8.0}) {
       AttentionErrorOptions options;
-      options.queries = 4;
+      options.queries = 2;
       options.seed = seed;
       options.peak = peak;
       AttentionError error =
@@ -81,8 +81,6 @@ struct Quality {
   }
 };
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 /// Time of memcpy / time of the codec, for the same pages in turns.
 void speedOf(Codec codec, StoredPages &stored, int64_t repeats, Json &row) {
   const quire_model_layer &layer = stored.layer();
@@ -91,19 +89,19 @@ void speedOf(Codec codec, StoredPages &stored, int64_t repeats, Json &row) {
       page(static_cast<size_t>(layer.block_bytes));
   std::vector<double> encodes, decodes;
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
-    double begin = seconds();
+    double begin = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i) {
       std::memcpy(page.data(), stored.page(i), page.size());
       asm volatile("" : : "r"(page.data()) : "memory");
     }
-    double copied = seconds();
+    double copied = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i)
       encode(codec, layer, blockTokens, stored.page(i), blockTokens, encoded.data() + static_cast<size_t>(i) * bytes);
-    double done = seconds();
+    double done = cpuSeconds();
     for (int64_t i = 0; i < stored.pageCount(); ++i)
       decode(codec, layer, blockTokens, encoded.data() + static_cast<size_t>(i) * bytes, page.data());
     encodes.push_back((copied - begin) / (done - copied));
-    decodes.push_back((copied - begin) / (seconds() - done));
+    decodes.push_back((copied - begin) / (cpuSeconds() - done));
   }
   row["encode_share_of_memcpy"] = spread(encodes);
   row["decode_share_of_memcpy"] = spread(decodes);
@@ -192,7 +190,7 @@ Json pruneRow(double ratio, const Sizes &sizes, const Options &options) {
 } // namespace
 
 Json compression(const Options &options) {
-  Sizes sizes = options.quick ? Sizes{8, 16} : Sizes{32, 64};
+  Sizes sizes = options.quick ? Sizes{8, 16} : Sizes{32, 48};
   Json rows = Json::array(), dense = Json::array(), pruned = Json::array();
   for (Content content : {Content::Normal, Content::Sparse})
     for (int i = 0; i < codecCount; ++i)

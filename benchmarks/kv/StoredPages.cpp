@@ -94,15 +94,28 @@ static double dot(const float *a, const float *b, int64_t count) {
   return sum;
 }
 
+/// Mean square of each channel of K; large channels would otherwise be all that a query sees.
+static std::vector<double> channelSizes(const HeadRows &head) {
+  std::vector<double> sizes(static_cast<size_t>(head.dim));
+  for (int64_t i = 0; i < head.tokens * head.dim; ++i)
+    sizes[static_cast<size_t>(i % head.dim)] +=
+        static_cast<double>(head.keys[static_cast<size_t>(i)]) * static_cast<double>(head.keys[static_cast<size_t>(i)]);
+  for (double &size : sizes)
+    size = size > 0 ? size / static_cast<double>(head.tokens) : 1;
+  return sizes;
+}
+
 std::vector<float> needleQuery(const HeadRows &head, int64_t needle, double peak, Random &random) {
-  double mean =
-      dot(head.keys.data(), head.keys.data(), head.tokens * head.dim) / static_cast<double>(head.tokens * head.dim);
+  std::vector<double> sizes = channelSizes(head);
   const float *key = head.key(needle);
-  double size = mean > 0 ? std::sqrt(mean) : 1, norm = dot(key, key, head.dim);
+  double norm = 0;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    norm += static_cast<double>(key[i]) * static_cast<double>(key[i]) / sizes[i];
   double scale = norm > 0 ? peak * std::sqrt(static_cast<double>(head.dim)) / norm : 0;
-  std::vector<float> query(static_cast<size_t>(head.dim));
+  std::vector<float> query(sizes.size());
   for (size_t i = 0; i < query.size(); ++i)
-    query[i] = static_cast<float>(random.normal() / size + scale * static_cast<double>(key[i]));
+    query[i] =
+        static_cast<float>(random.normal() / std::sqrt(sizes[i]) + scale * static_cast<double>(key[i]) / sizes[i]);
   return query;
 }
 

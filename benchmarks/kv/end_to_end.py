@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What needs a compiled model: costs of steps for schedules on a clock, throughput against a contiguous engine, first tokens with a shared prefix."""
+"""What needs a compiled model: throughput against a contiguous engine, and first tokens with a shared prefix."""
 import json
 import math
 import pathlib
@@ -8,17 +8,11 @@ import statistics
 import subprocess
 import sys
 
-import numpy as np
-
 import decoders
 import models
 
 HERE = pathlib.Path(__file__).resolve().parent
 FORM = "gqa"  # ONNX Runtime's best: shared past and present buffers
-CELLS = [(1, 64), (1, 1024), (3, 256), (3, 1536), (8, 64), (8, 512), (8, 1536)]  # sequences, tokens of each
-PROMPTS = (64, 256)
-QUICK_CELLS, QUICK_PROMPTS = [(1, 16), (3, 64), (8, 16), (8, 64)], (16, 64)
-ARENA, SLOTS, BATCH, PROMPT_SHARE = 3.5, 3, 8, 0.25
 CHAT_LONGEST = 2048  # chat lengths are drawn for this one, and scaled to the greatest length of the run
 
 
@@ -34,60 +28,6 @@ def prepared(tools, options):
         models.compile_model(folder, FORM, tools.need("quirec"))
     compiled.add(folder)
     return folder, shape
-
-
-def engines(folder, tools, options):
-    ours = [tools.need("quire-bench"), folder / f"{FORM}.quire", "--serve", f"--threads={options.threads}"]
-    theirs = [sys.executable, HERE.parent / "ort_worker.py", FORM, folder / f"{FORM}.onnx", str(options.threads)]
-    return models.Engine("Quire", ours, options.threads), models.Engine("ONNX Runtime", theirs, options.threads)
-
-
-def step_times(pair, cells, repeats):
-    """{engine: [ms of a step, by cell]}: the engines take turns."""
-    out = {engine.name: [] for engine in pair}
-    for count, length in cells:
-        for engine in pair:
-            engine.ask("setup", ctx=[length] * count, room=4 * repeats + 4)
-            engine.ask("steps", n=2)
-        times = {engine.name: [] for engine in pair}
-        for _ in range(repeats):
-            for engine in pair:
-                times[engine.name] += engine.ask("steps", n=2)["steps"]
-        for name, seconds in times.items():
-            out[name].append(1e3 * statistics.median(seconds))
-    return out
-
-
-def prompt_times(engine, prompts, repeats):
-    return [1e3 * statistics.median(engine.ask("prefill", n=tokens)["t"] for _ in range(repeats)) for tokens in prompts]
-
-
-def fit(cells, ms, prompts, prompt_ms):
-    """fixed + perSequence * B + perKvToken * B * L, by least squares of relative errors; what comes out below 0 is left out."""
-    columns = np.array([[1, count, count * length] for count, length in cells], float)
-    wanted = np.array(ms)
-    used, solution = [0, 1, 2], np.zeros(3)
-    while used:
-        found = np.linalg.lstsq(columns[:, used] / wanted[:, None], np.ones(len(ms)), rcond=None)[0]
-        if (found >= 0).all():
-            solution[used] = found
-            break
-        used.remove(used[int(found.argmin())])
-    errors = columns @ solution / wanted - 1
-    return {"fixed_ms": solution[0], "per_sequence_ms": solution[1], "per_kv_token_ms": solution[2],
-            "per_prompt_token_ms": max(0.0, (prompt_ms[-1] - prompt_ms[0]) / (prompts[-1] - prompts[0])), "largest_error": float(abs(errors).max())}
-
-
-def costs(tools, options):
-    folder, shape = prepared(tools, options)
-    cells, prompts = (QUICK_CELLS, QUICK_PROMPTS) if options.quick else (CELLS, PROMPTS)
-    first, second = engines(folder, tools, options)
-    with first, second:
-        pair = (first, second)
-        times = step_times(pair, cells, options.repeats)
-        prompt_ms = {engine.name: prompt_times(engine, prompts, 3) for engine in pair}
-    fitted = [{"name": name, **fit(cells, ms, prompts, prompt_ms[name]), "step_ms": ms, "prompt_ms": prompt_ms[name]} for name, ms in times.items()]
-    return {"shape": shape, "threads": options.threads, "cells": cells, "prompts": prompts, "engines": fitted}
 
 
 def stored_tokens(lengths, longest, draw):

@@ -9,8 +9,8 @@
 
 E1 to E13 come from quire-kv-experiments, whose --list names them; they run on clocks that count what things would cost, except where they
 time copies, codecs and tables. `bars` are the cases of quire-kv-bench and, where quire-kernel-bench is there, paged against contiguous
-attention. Where quirec, quire-bench and quire-run are there, `costs` measures steps of a compiled model and of ONNX Runtime for E2 and E3, and both of
-these are also run end to end against ONNX Runtime with a contiguous cache. What is not there is left out; costs that were measured before are used.
+attention. `costs` are those of steps of a compiled model and of ONNX Runtime, for E2, E3 and E8: from benchmarks/results/models.json. Where quirec and quire-run
+are there, E2 and E3 are also run end to end on a compiled model, E2 against ONNX Runtime with a contiguous cache. What is not there is left out.
 
 Results are E1.json and so on, bars.json, attention.json, costs.json and run.json. The page is docs/KvExperiments.md, by report.py.
 """
@@ -31,7 +31,7 @@ from machine import machine  # noqa: E402
 
 TIMED = ["bars", "costs"]
 WITH_COSTS = ("E2", "E3", "E8")
-COMPILED = ("quirec", "quire-bench", "quire-run")
+COMPILED = ("quirec", "quire-run")
 
 
 class Tools:
@@ -59,14 +59,14 @@ def write(path, results):
 
 
 def bars(tools, options):
-    """Google Benchmark's own JSON, of the pool and of attention, five repetitions each."""
-    quick = ["--benchmark_min_time=0.01"] if options.quick else []
-    for name, program, select in (("bars", "quire-kv-bench", []), ("attention", "quire-kernel-bench", ["--benchmark_filter=attend_paged"])):
+    """Google Benchmark's own JSON, of the pool and of attention; single runs of each repetition."""
+    least = 0.01 if options.quick else 0.1
+    for name, program, select in (("bars", "quire-kv-bench", []), ("attention", "quire-kernel-bench", ["--benchmark_filter=attend_paged", "--threads=1"])):
         found = tools.need(program) if name == "bars" else tools.find(program)
         if not found:
             say(f"no {program}: {name} left out")
             continue
-        command = [found, f"--benchmark_repetitions={options.repeats}", f"--benchmark_out={options.results / name}.json", "--benchmark_out_format=json", *select, *quick]
+        command = [found, f"--benchmark_repetitions={options.repeats}", f"--benchmark_out={options.results / name}.json", "--benchmark_out_format=json", f"--benchmark_min_time={least}", *select]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -87,12 +87,13 @@ def experiment(name, tools, options):
     return results
 
 
-def costs(tools, options):
-    if not tools.can_compile():
-        say(f"no {', '.join(COMPILED)}: costs of steps are not measured")
+def costs(options):
+    measured = ROOT / "benchmarks" / "results" / "models.json"
+    if not measured.exists():
+        say(f"no {measured.name}, which benchmarks/models.py writes: costs of steps are not known")
         return
-    import end_to_end
-    write(options.results / "costs.json", end_to_end.costs(tools, options))
+    from costs import from_models
+    write(options.results / "costs.json", from_models(json.loads(measured.read_text())))
 
 
 def run_part(part, tools, options):
@@ -101,7 +102,7 @@ def run_part(part, tools, options):
     if part == "bars":
         bars(tools, options)
     elif part == "costs":
-        costs(tools, options)
+        costs(options)
     else:
         for one in experiment(part, tools, options)["claims"]:
             say(f"   {'holds' if one['holds'] else 'DIFFERS'}: {one['claim']}: {one['measured']:.4g} (expected {one['least']:.4g} to {one['most']:.4g})")

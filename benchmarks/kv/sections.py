@@ -7,9 +7,9 @@ BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def number(value):
-    if value != 0 and (abs(value) >= 1e6 or abs(value) < 1e-3):
-        return f"{value:.3g}"
-    return f"{value:.3f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
+    if value % 1 == 0:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 1e-3 else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def expectation(one):
@@ -18,13 +18,18 @@ def expectation(one):
     return f"{number(one['least'])} to {number(one['most'])}"
 
 
+def without_sign(words):
+    """-0.0 % is 0.0 %."""
+    return words.removeprefix("-") if not any(c in words for c in "123456789") else words
+
+
 def spread(value, form):
     """The median, and the quartiles where they are told apart from it."""
     if value is None:
         return "none"
     if not isinstance(value, dict):
-        return f"{value:{form}}"
-    median, low, high = (f"{value[key]:{form}}" for key in ("median", "q1", "q3"))
+        return without_sign(f"{value:{form}}")
+    median, low, high = (without_sign(f"{value[key]:{form}}") for key in ("median", "q1", "q3"))
     return median if low == high == median else f"{median} [{low}, {high}]"
 
 
@@ -80,7 +85,7 @@ def savings(result):
     text = "\nBlocks of 16 tokens; tables are counted. `by doubling` is a contiguous cache that doubles when it is full, which copies what it holds each time.\n"
     text += rows_of(where(rows, block_tokens=16), columns)
     text += "\nBy tokens of a block, greatest length 4,096:\n" + grid(where(rows, longest=4096), "block_tokens", "lengths", "saved", share)
-    text += "\nOf the bytes of blocks, tables take:\n" + grid(where(rows, longest=4096, lengths="U[0.2,1]"), "block_tokens", "lengths", "table_share", lambda v: spread(v, ".3%"))
+    text += "\nOf the bytes of blocks, tables take:\n" + grid(where(rows, longest=4096, lengths="U[0.2,1]"), "block_tokens", "lengths", "table_share", lambda v: spread(v, ".4%"))
     text += "\nMean over the time in which sequences grow from their prompts to the greatest length:\n"
     return text + rows_of(result["growth"], [("prompt", "prompt_share", share), ("saved", "saved", share), ("(1 - prompt) / 2", "expected", share)])
 
@@ -101,7 +106,7 @@ def throughput(result):
     text += "\nThe published number needs steps that cost the same whatever they hold. Where more sequences, or longer ones, make a step dearer, less is left of it; and nothing where regions for all fit.\n"
     end = result.get("end_to_end")
     if not end:
-        return text + "\nNot run end to end: no compiled model.\n"
+        return text + "\nNot run end to end: that takes quirec and quire-run.\n"
     text += "\n" + end["about"] + "\n"
     return text + rows_of(end["rows"], [("lengths", "lengths", str), ("requests", "requests", str), ("Quire, s", "ours_s", times), ("ONNX Runtime, s", "theirs_s", times), ("speedup", "speedup", factor),
                                         ("sequences in a step, Quire", "ours_batch", factor), ("ONNX Runtime", "theirs_batch", factor)])
@@ -127,7 +132,7 @@ def first_token(result):
                                      ("saved by admission, p50", "saved_by_admission_p50", share), ("p95", "saved_by_admission_p95", share), ("saved by touching before, p50", "saved_by_touching_before_p50", share)])
     end = result.get("end_to_end")
     if not end:
-        return text + "\nNot run end to end: no compiled model.\n"
+        return text + "\nNot run end to end: that takes quirec and quire-run.\n"
     return text + "\n" + end["about"] + "\n" + rows_of(end["rows"], [("shared part of the prompt", "shared", share), ("ms without", "ms_without", times), ("ms with", "ms_with", times), ("saved", "saved", share)])
 
 
@@ -180,7 +185,7 @@ def prefetching_charts(result):
 # E6
 
 def block_sizes(result):
-    text = "\nThe time of tables is what the pager takes for a page that is there, beside reading the page at the speed of the fastest copy:\n"
+    text = "\nThe time of tables is what the runtime takes for a page that is there, beside reading the page at the speed of the fastest copy:\n"
     text += rows_of(result["rows"], [("block", "block_bytes", size), ("tokens", "block_tokens", str), ("empty slots", "empty_share", share), ("bytes of tables", "table_share", lambda v: spread(v, ".2%")),
                                      ("time of tables", "table_time_share", share), ("speed of copies", "copy_share", share), ("speed of single loads", "load_share", share)])
     text += "\nPages of several sizes, on the buddy allocator; external fragmentation after every other sequence has ended:\n"
@@ -208,7 +213,8 @@ def fragmentation(result):
 # E8
 
 def reserves(result):
-    return rows_of(result["rows"], [("lengths", "lengths", str), ("reserve", "reserve", share), ("throughput", "throughput", factor), ("gave way", "preemptions", lambda v: spread(v, ".0f")),
+    text = "\nThroughput is that without a reserve times this. The best reserve depends on what giving way costs: here all tokens of a sequence are stored again, and a prompt's row is dear beside one more sequence in a step.\n"
+    return text + rows_of(result["rows"], [("lengths", "lengths", str), ("reserve", "reserve", share), ("throughput", "throughput", factor), ("gave way", "preemptions", lambda v: spread(v, ".0f")),
                                     ("prompt tokens", "prompt_tokens", lambda v: spread(v, ",.0f")), ("sequences in a step", "batch", factor)])
 
 
@@ -245,7 +251,8 @@ def document(result):
     text += rows_of(result["rows"], [("bandwidth", "bandwidth", bandwidth), ("dense, all fast, ms", "dense_all_fast_ms", times), ("dense, ms", "dense_ms", times), ("sparse, ms", "sparse_ms", lambda v: spread(v, ".0f")),
                                      ("speedup", "speedup", factor), ("over all fast", "speedup_over_all_fast", factor)])
     text += "\nRecall by the share of variance that keys of a page have in common and by how much the needle's logit stands out, of attention over all pages and over those that digests name:\n"
-    return text + rows_of(result["recall"], [("alike", "alike", share), ("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)])
+    return text + rows_of(result["recall"], [("alike", "alike", share), ("peak", "peak", number), ("all pages", "recall_dense", share), ("by digests", "recall_digest", share), ("difference", "difference", share)]) + \
+        "\nA digest bounds scores by the least and the greatest value of each channel in a page. Where the keys of a page have nothing in common, all bounds are wide and alike, and needles are missed that dense attention finds.\n"
 
 
 def document_charts(result):
