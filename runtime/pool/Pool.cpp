@@ -182,12 +182,12 @@ Status Pool::allocate(int64_t count, quire_block *out) {
   if (count < 0)
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
-  std::vector<int32_t> blocks;
+  taken_.clear();
   if (count <= blocksAvailable()) // so that what can throw comes before an eviction
-    blocks.reserve(static_cast<size_t>(count));
-  QUIRE_TRY(takeBlocks(count, blocks));
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    uint32_t block = static_cast<uint32_t>(blocks[i]);
+    taken_.reserve(static_cast<size_t>(count));
+  QUIRE_TRY(takeBlocks(count, taken_));
+  for (size_t i = 0; i < taken_.size(); ++i) {
+    uint32_t block = static_cast<uint32_t>(taken_[i]);
     callerReferences_[block] = 1;
     blockTenants_[block] = acting_;
     ++tenants_[acting_].blocks;
