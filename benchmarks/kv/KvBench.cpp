@@ -232,13 +232,13 @@ void fork(benchmark::State &state, bool shares) {
     double before = cpuSeconds();
     for (quire_sequence &copy : copies)
       check(quire_sequence_fork(pool.get(), sequence, forkTokens, &copy));
-    state.SetIterationTime((cpuSeconds() - before) / forks);
+    state.SetIterationTime(cpuSeconds() - before);
     for (quire_sequence copy : copies)
       check(quire_sequence_release(pool.get(), copy));
   }
   if (pool.stats().copied_bytes != 0)
     state.SkipWithError("a fork copied stored bytes");
-  reportEach(state, 1, forkBar + copyNs);
+  reportEach(state, forks, forkBar + copyNs);
   state.counters["table_copy_ns"] = copyNs;
 }
 

@@ -80,10 +80,10 @@ Json throughput(const Options &options) {
     }
   Json claims = Json::array();
   for (Lengths lengths : {Lengths::From20, Lengths::From40, Lengths::Chat})
-    claims.push_back(claim(
-        std::string("2.0 to 2.4 times the throughput, rounded: arena of 3.5 greatest lengths, constant cost of a step, lengths ") +
-            lengthsName(lengths),
-        speedupOf(rows, lengths, 3.5, "constant"), 1.95, 2.45));
+    claims.push_back(claim(std::string("2.0 to 2.4 times the throughput, rounded: arena of 3.5 greatest lengths, "
+                                       "constant cost of a step, lengths ") +
+                               lengthsName(lengths),
+                           speedupOf(rows, lengths, 3.5, "constant"), 1.95, 2.45));
   claims.push_back(claim("no gain where 8 regions fit, lengths U[0.2,1]",
                          speedupOf(rows, Lengths::From20, 8.0, "constant"), 0.99, 1.01));
   for (size_t i = 2; i < costs.size(); ++i)

@@ -13,6 +13,7 @@ import models
 
 HERE = pathlib.Path(__file__).resolve().parent
 FORM = "gqa"  # ONNX Runtime's best: shared past and present buffers
+ARENA, SLOTS, BATCH, PROMPT_SHARE = 3.5, 3, 8, 0.25
 CHAT_LONGEST = 2048  # chat lengths are drawn for this one, and scaled to the greatest length of the run
 
 

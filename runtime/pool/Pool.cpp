@@ -232,11 +232,11 @@ Status Pool::allocate(int64_t count, quire_block *out) {
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
   QUIRE_TRY(checkRoom(count, std::max<int64_t>(0, blocksAvailable() - (holdsBlocks(nullptr) ? reserveBlocks_ : 0))));
-  std::vector<int32_t> blocks;
-  blocks.reserve(static_cast<size_t>(count)); // so that what can throw comes before an eviction
-  takeBlocks(count, blocks);
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    uint32_t block = static_cast<uint32_t>(blocks[i]);
+  taken_.clear();
+  taken_.reserve(static_cast<size_t>(count)); // so that what can throw comes before an eviction
+  takeBlocks(count, taken_);
+  for (size_t i = 0; i < taken_.size(); ++i) {
+    uint32_t block = static_cast<uint32_t>(taken_[i]);
     callerReferences_[block] = 1;
     blockTenants_[block] = acting_;
     ++tenants_[acting_].blocks;

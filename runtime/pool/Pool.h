@@ -260,6 +260,7 @@ private:
   std::vector<Layer> layers_;
   BlockAllocator allocator_;
   std::vector<uint32_t> callerReferences_; // [blocks], those through quire_block
+  std::vector<int32_t> taken_;             // by allocate()
   std::vector<Sequence> sequences_;
   std::vector<uint32_t> freeSlots_;
   int64_t sequenceCount_ = 0;

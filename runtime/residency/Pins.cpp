@@ -19,6 +19,14 @@ Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
     return failure(QUIRE_INVALID_ARGUMENT, "block %u has no content", block);
   if (page.pins == UINT16_MAX)
     return failure(QUIRE_INVALID_ARGUMENT, "block %u is pinned too often", block);
+  if (page.state == State::Resident && !write) { // there is nothing to bring in or to wait for
+    countDemand(number);
+    policy_->touched(number);
+    page.brought = false;
+    ++page.pins;
+    address = slotAddress(page.fast);
+    return success();
+  }
   failure_ = success();
   want(number, page.state != State::Absent, write);
   bringIn();
