@@ -231,7 +231,7 @@ Status Pool::allocate(int64_t count, quire_block *out) {
   if (count < 0)
     return failure(QUIRE_INVALID_ARGUMENT, "expected a count of at least 0, but got %lld",
                    static_cast<long long>(count));
-  QUIRE_TRY(checkRoom(count, std::max<int64_t>(0, blocksAvailable() - (holdsBlocks(nullptr) ? reserveBlocks_ : 0))));
+  QUIRE_TRY(checkRoom(count, std::max<int64_t>(0, blocksAvailable() - (reserveBlocks_ > 0 && holdsBlocks(nullptr) ? reserveBlocks_ : 0))));
   taken_.clear();
   taken_.reserve(static_cast<size_t>(count)); // so that what can throw comes before an eviction
   takeBlocks(count, taken_);
