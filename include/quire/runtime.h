@@ -241,7 +241,7 @@ typedef struct quire_latency_stats {
   int64_t p50_ns, p99_ns, max_ns; /* at most an eighth too large; 0 while nothing was recorded */
 } quire_latency_stats;
 
-quire_status quire_pool_get_latency(const quire_pool *pool, quire_operation operation, quire_latency_stats *out);
+quire_status quire_pool_get_latency(const quire_pool *pool, int64_t operation, quire_latency_stats *out); /* operation: a quire_operation */
 
 /* Records what steps ask of their pages from now on, `events` of them at most; 0 ends it. An error without a slow tier. */
 quire_status quire_pool_trace(quire_pool *pool, int64_t events);

@@ -182,13 +182,13 @@ quire_status quire_metrics(quire_pool *pool, const char **text) {
   });
 }
 
-quire_status quire_pool_get_latency(const quire_pool *pool, quire_operation operation, quire_latency_stats *out) {
+quire_status quire_pool_get_latency(const quire_pool *pool, int64_t operation, quire_latency_stats *out) {
   if (!pool || !out)
     return nullArgument("pool and out");
   return guarded([&] {
     if (operation < QUIRE_OPERATION_ALLOCATE || operation > QUIRE_OPERATION_MAKE_ROOM)
-      return failure(QUIRE_INVALID_ARGUMENT, "no operation %d", static_cast<int>(operation));
-    const Histogram *histogram = histogramOf(*pool->pool, operation);
+      return failure(QUIRE_INVALID_ARGUMENT, "no operation %lld", static_cast<long long>(operation));
+    const Histogram *histogram = histogramOf(*pool->pool, static_cast<quire_operation>(operation));
     Histogram none;
     const Histogram &found = histogram ? *histogram : none;
     quire_latency_stats stats = {};

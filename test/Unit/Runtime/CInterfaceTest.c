@@ -56,7 +56,7 @@ static void tune(quire_pool *pool, quire_sequence sequence, int64_t length, int 
   CHECK(quire_pool_get_latency(pool, QUIRE_OPERATION_FREE, &latency) == QUIRE_OK && latency.count > 0);
   CHECK(latency.p50_ns <= latency.p99_ns && latency.p99_ns <= latency.max_ns);
   CHECK(quire_pool_get_latency(pool, QUIRE_OPERATION_ACQUIRE_HIT, &latency) == QUIRE_OK && (latency.count > 0) == tiered);
-  CHECK(quire_pool_get_latency(pool, (quire_operation)9, &latency) == QUIRE_INVALID_ARGUMENT);
+  CHECK(quire_pool_get_latency(pool, 9, &latency) == QUIRE_INVALID_ARGUMENT);
 }
 
 /* One sequence that is longer than the fast tier in all layers together, token by token; the logits of its last step. */

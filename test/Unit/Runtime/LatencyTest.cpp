@@ -85,7 +85,7 @@ TEST(Latency, OfBlocksIsTakenWhenAskedFor) {
   EXPECT_EQ(latencyOf(pool, QUIRE_OPERATION_ACQUIRE_HIT).count, 0) << "there are no pages";
   quire_latency_stats out = {};
   out.struct_size = sizeof(out);
-  EXPECT_EQ(quire_pool_get_latency(pool, static_cast<quire_operation>(5), &out), QUIRE_INVALID_ARGUMENT);
+  EXPECT_EQ(quire_pool_get_latency(pool, 5, &out), QUIRE_INVALID_ARGUMENT);
   EXPECT_STREQ(quire_last_error(), "no operation 5");
 }
 
