@@ -117,14 +117,16 @@ void expectReference(const std::vector<Request> &requests, const Served &run) {
   for (const Request &r : requests) {
     const Result &result = run.sink.results.at(r.id);
     EXPECT_EQ(result.reason, FinishReason::Length) << r.id << ": " << result.error;
-    std::vector<int64_t> known = r.prompt;
+    ToySequence known;
+    for (int64_t token : r.prompt)
+      known.append(token);
     std::vector<int64_t> expected = toyGreedy(r.prompt, r.maxNewTokens);
     EXPECT_EQ(result.tokens, expected) << r.id;
     const auto &rows = run.sink.rows.at(r.id);
     ASSERT_EQ(rows.size(), expected.size()) << r.id;
     for (size_t i = 0; i < rows.size(); ++i) {
-      ASSERT_EQ(rows[i], toyLogits(known)) << r.id << " row " << i;
-      known.push_back(expected[i]);
+      ASSERT_EQ(rows[i], known.logits()) << r.id << " row " << i;
+      known.append(expected[i]);
     }
   }
 }

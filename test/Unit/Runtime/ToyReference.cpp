@@ -2,8 +2,6 @@
 // Contiguous form of the toy decoder.
 #include "ToyReference.h"
 
-#include "ToyModel.h"
-
 #include <algorithm>
 #include <array>
 
@@ -13,34 +11,44 @@ static const int64_t toyHeads[TOY_LAYERS] = {2, 1, 3};
 static const int64_t toyKeyDim[TOY_LAYERS] = {4, 8, 2};
 static const int64_t toyValueDim[TOY_LAYERS] = {4, 2, 6};
 
-std::vector<float> toyLogits(const std::vector<int64_t> &tokens) {
-  std::vector<int64_t> state;
-  for (int64_t token : tokens)
-    state.push_back(toyEmbed(token));
+void ToySequence::append(int64_t token) {
+  auto position = static_cast<int64_t>(states[0].size());
+  int64_t state = toyEmbed(token);
   for (int64_t layer = 0; layer < TOY_LAYERS; ++layer) {
-    std::vector<int64_t> next = state;
-    for (size_t row = 0; row < state.size(); ++row)
-      for (size_t position = 0; position <= row; ++position)
-        for (int64_t which = 0; which < 2; ++which)
-          for (int64_t h = 0; h < toyHeads[layer]; ++h)
-            for (int64_t d = 0; d < (which ? toyValueDim : toyKeyDim)[layer]; ++d)
-              next[row] =
-                  toyMix(next[row], toyElement(state[position], static_cast<int64_t>(position), layer, which, h, d));
-    state = next;
+    auto &stored = states[static_cast<size_t>(layer)];
+    stored.push_back(state);
+    for (int64_t p = 0; p <= position; ++p)
+      for (int64_t which = 0; which < 2; ++which)
+        for (int64_t h = 0; h < toyHeads[layer]; ++h)
+          for (int64_t d = 0; d < (which ? toyValueDim : toyKeyDim)[layer]; ++d)
+            state = toyMix(state, toyElement(stored[static_cast<size_t>(p)], p, layer, which, h, d));
   }
+  last = state;
+}
+
+std::vector<float> ToySequence::logits() const {
   std::vector<float> logits;
   for (int64_t v = 0; v < TOY_VOCABULARY; ++v)
-    logits.push_back(toyLogit(state.back(), v, toyWeight(v)));
+    logits.push_back(toyLogit(last, v, toyWeight(v)));
   return logits;
 }
 
-std::vector<int64_t> toyGreedy(std::vector<int64_t> prompt, int64_t count) {
+std::vector<float> toyLogits(const std::vector<int64_t> &tokens) {
+  ToySequence sequence;
+  for (int64_t token : tokens)
+    sequence.append(token);
+  return sequence.logits();
+}
+
+std::vector<int64_t> toyGreedy(const std::vector<int64_t> &prompt, int64_t count) {
+  ToySequence sequence;
+  for (int64_t token : prompt)
+    sequence.append(token);
   std::vector<int64_t> made;
   for (int64_t i = 0; i < count; ++i) {
-    std::vector<float> logits = toyLogits(prompt);
-    int64_t token = std::max_element(logits.begin(), logits.end()) - logits.begin(); // the first of equals
-    made.push_back(token);
-    prompt.push_back(token);
+    std::vector<float> logits = sequence.logits();
+    made.push_back(std::max_element(logits.begin(), logits.end()) - logits.begin()); // the first of equals
+    sequence.append(made.back());
   }
   return made;
 }

@@ -3,18 +3,32 @@
 #ifndef QUIRE_TEST_UNIT_RUNTIME_TOYREFERENCE_H
 #define QUIRE_TEST_UNIT_RUNTIME_TOYREFERENCE_H
 
+#include "ToyModel.h"
 #include "quire/model.h"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 namespace quire::test {
 
-/// Logits after the last token.
+/// One sequence. A layer sees earlier positions only, so each token adds one state to each layer.
+class ToySequence {
+public:
+  void append(int64_t token);
+  /// Logits after the last token; at least one was appended.
+  std::vector<float> logits() const;
+
+private:
+  std::array<std::vector<int64_t>, TOY_LAYERS> states; // what enters a layer, by position
+  int64_t last = 0;                                    // what leaves the last layer
+};
+
+/// Logits after the last of `tokens`.
 std::vector<float> toyLogits(const std::vector<int64_t> &tokens);
 
 /// Greedy continuation.
-std::vector<int64_t> toyGreedy(std::vector<int64_t> prompt, int64_t count);
+std::vector<int64_t> toyGreedy(const std::vector<int64_t> &prompt, int64_t count);
 
 /// The toy model of this program, and its weights.
 const quire_model_info &toyInfo();
