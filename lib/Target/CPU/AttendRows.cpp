@@ -5,6 +5,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <numeric>
+
 using namespace mlir;
 using namespace quire;
 using namespace quire::cpu;
@@ -29,6 +33,7 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   observe = op.getObserve();
   prefetchPages = options.prefetchTokens ? std::max<int64_t>(1, options.prefetchTokens / state.getBlock()) : 0;
   partPages = std::max<int64_t>(1, options.partTokens / state.getBlock());
+  tilePages = std::gcd(partPages, llvm::bit_floor(uint64_t(std::max<int64_t>(1, options.tileTokens / state.getBlock()))));
   places = op.getParts() ? cast<MemRefType>(op.getParts().getType()).getDimSize(0) : 0;
   breakHeads = options.breakWith == "heads";
   breakBlock = options.breakWith == "block";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Scores, softmax step and weighted sum of one page, for a few folded rows at a time. See docs/Rationale/AttentionKernel.md.
+// Scores, softmax step and weighted sum of a few pages, for a few folded rows at a time. See docs/Rationale/AttentionKernel.md.
 #include "lib/Target/CPU/AttendTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -10,8 +10,10 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 using namespace mlir;
 using namespace quire;
@@ -20,91 +22,159 @@ using namespace quire::cpu;
 namespace {
 
 constexpr int64_t cacheLine = 64;
+constexpr int64_t mostPages = 4; // side by side: each has addresses in registers
 
 class Tile {
 public:
   using Values = KernelEmitter::Values;
 
   Tile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers, ArrayRef<AttendRow> rows,
-       const AttendPage &page, int64_t first, int64_t count)
-      : e(emitter), shape(shape), buffers(buffers), rows(rows), page(page), first(first), count(count),
+       const AttendPages &pages, int64_t first, int64_t count)
+      : e(emitter), shape(shape), buffers(buffers), rows(rows), pages(pages), first(first), count(count),
         lanes(shape.lanes()), elementBytes(shape.state.getElement().getIntOrFloatBitWidth() / 8) {}
 
   void emit() {
-    if (first == 0 && page.next.keyScales) {
-      prefetchScales(page.next.keyScales);
-      prefetchScales(page.next.valueScales);
-    }
     int64_t groups = shape.state.getBlock() / lanes;
-    int64_t together = std::gcd(groups, std::max<int64_t>(1, llvm::bit_floor(uint64_t(shape.accumulators() / count))));
-    Value low = e.mul(e.div(page.from, lanes * together), together);
-    Value high = e.mul(e.ceilDiv(page.to, lanes * together), together);
-    e.loop(low, high, together, [&](Value group) { emitScores(group, together); });
+    int64_t together = std::gcd(groups, fitting(count));
+    Value low = e.mul(e.div(pages.from, lanes * together), together);
+    Value high = e.mul(e.ceilDiv(pages.to, lanes * together), together);
+    // Codes become numbers in registers of their own; a group may take several registers.
+    int64_t registers = std::max<int64_t>(1, lanes * 4 / shape.vectorBytes) * (count + shape.state.isQuantized());
+    if (int64_t several = std::gcd(shape.tilePages, std::clamp<int64_t>(fitting(registers) / groups, 1, mostPages)); several > 1)
+      emitScoresOfPages(several, groups);
+    else
+      emitScoresOfPage(low, high, together);
     emitMaximum(low, high);
     emitWeights(low, high);
+    if (buffers.pageSums)
+      emitPageSums(low, high);
     emitValues();
   }
 
 private:
+  // Which power of two of what takes so many registers they have room for.
+  int64_t fitting(int64_t registers) const {
+    return static_cast<int64_t>(llvm::bit_floor(uint64_t(std::max<int64_t>(1, shape.accumulators() / registers))));
+  }
+
   Value folded(int64_t row) { return e.index(first + row); }
   Value scalar(Value buffer, int64_t row) { return e.load(buffer, {folded(row)}); }
 
-  // scores = query . key, for `together` groups of lanes; the products of a key are added in ascending feature order.
-  void emitScores(Value group, int64_t together) {
-    Values scores;
-    if (!shape.state.isQuantized()) {
-      scores = sumProducts(group, together, {0, shape.state.getKey()});
-    } else {
-      scores.assign(count * together, e.zeros(lanes));
-      for (auto [index, features] : llvm::enumerate(codeGroups(shape.state.getKey())))
-        addCodes(group, together, index, sumProducts(group, together, features), scores);
-    }
-    for (int64_t row = 0; row < count; ++row)
-      for (int64_t g = 0; g < together; ++g)
-        e.storeVector(scores[row * together + g], buffers.scores, {folded(row), e.mul(e.add(group, g), lanes)});
+  // body(page, carried) for each page of the tile, in order, with `block` and `ahead` as its parts and those to prefetch.
+  Values eachPage(ValueRange initial, function_ref<Values(Value, ValueRange)> body) {
+    auto onPage = [&](Value page, ValueRange carried) {
+      std::tie(block, ahead) = pages.blocks(page);
+      return body(page, carried);
+    };
+    if (shape.tilePages == 1)
+      return onPage(e.index(0), initial);
+    return e.loop(pages.first, pages.last, 1, initial, onPage);
   }
 
-  Values sumProducts(Value group, int64_t together, Piece features) {
+  // body(in the page, in the tile, carried) for the units [low, high) of the tile that lie in the page, which has `units` of them.
+  Values eachSlot(Value page, int64_t units, Value low, Value high, int64_t step, ValueRange initial,
+                  function_ref<Values(Value, Value, ValueRange)> body) {
+    if (shape.tilePages == 1)
+      return e.loop(low, high, step, initial, [&](Value at, ValueRange carried) { return body(at, at, carried); });
+    Value begin = e.mul(page, units);
+    return e.loop(e.max(low, begin), e.min(high, e.add(begin, units)), step, initial,
+                  [&](Value at, ValueRange carried) { return body(e.sub(at, begin), at, carried); });
+  }
+
+  // `lanes` keys, and where their scores lie.
+  struct Keys {
+    AttendBlock block, ahead;
+    Value group, inTile; // which group of lanes they are, of the page and of the tile
+  };
+
+  void emitScoresOfPage(Value low, Value high, int64_t together) {
+    eachPage({}, [&](Value page, ValueRange) -> Values {
+      if (first == 0)
+        prefetchScales(ahead);
+      return eachSlot(page, shape.state.getBlock() / lanes, low, high, together, {},
+                      [&](Value group, Value inTile, ValueRange) -> Values {
+                        SmallVector<Keys> keys;
+                        for (int64_t g = 0; g < together; ++g)
+                          keys.push_back({block, ahead, e.add(group, g), e.add(inTile, g)});
+                        emitScores(keys);
+                        return {};
+                      });
+    });
+  }
+
+  // Where a page has fewer groups than the registers have room for, several pages at once: a chain of additions alone waits for each of them.
+  // The last page stands for those that are missing.
+  void emitScoresOfPages(int64_t several, int64_t groups) {
+    Value last = e.sub(pages.last, e.index(1));
+    e.loop(pages.first, pages.last, several, [&](Value start) {
+      SmallVector<Keys> keys;
+      for (int64_t p = 0; p < several; ++p) {
+        Value page = e.min(e.add(start, p), last), begin = e.mul(page, groups);
+        auto [block, ahead] = pages.blocks(page);
+        if (first == 0)
+          prefetchScales(ahead);
+        for (int64_t g = 0; g < groups; ++g)
+          keys.push_back({block, ahead, e.index(g), e.add(begin, g)});
+      }
+      emitScores(keys);
+    });
+  }
+
+  // scores = query . key; the products of a key are added in ascending feature order.
+  void emitScores(ArrayRef<Keys> keys) {
+    Values scores;
+    if (!shape.state.isQuantized()) {
+      scores = sumProducts(keys, {0, shape.state.getKey()});
+    } else {
+      scores.assign(count * keys.size(), e.zeros(lanes));
+      for (auto [index, features] : llvm::enumerate(codeGroups(shape.state.getKey())))
+        addCodes(keys, index, sumProducts(keys, features), scores);
+    }
+    for (int64_t row = 0; row < count; ++row)
+      for (auto [i, group] : llvm::enumerate(keys))
+        e.storeVector(scores[row * keys.size() + i], buffers.scores, {folded(row), e.mul(group.inTile, lanes)});
+  }
+
+  Values sumProducts(ArrayRef<Keys> keys, Piece features) {
     int64_t unroll = std::gcd(features.width, std::max<int64_t>(2, cacheLine / (lanes * elementBytes)));
-    Values sums(count * together, e.zeros(lanes));
+    Values sums(count * keys.size(), e.zeros(lanes));
     return e.loop(e.index(features.offset), e.index(features.offset + features.width), unroll, sums,
                   [&](Value feature, ValueRange carried) {
                     Values next(carried);
                     for (int64_t u = 0; u < unroll; ++u)
-                      scoreStep(group, together, e.add(feature, u), u, next);
+                      scoreStep(keys, e.add(feature, u), u, next);
                     return next;
                   });
   }
 
   // query . (zero + scale * code) = scale * (query . code) + zero * (sum of the query).
-  void addCodes(Value group, int64_t together, int64_t features, const Values &sums, Values &scores) {
-    for (int64_t g = 0; g < together; ++g) {
-      Value slot = e.mul(e.add(group, g), lanes);
-      Value scale = e.loadVector(page.block.keyScales, {page.head, e.index(features), e.index(0), slot}, lanes);
-      Value zero = e.loadVector(page.block.keyScales, {page.head, e.index(features), e.index(1), slot}, lanes);
+  void addCodes(ArrayRef<Keys> keys, int64_t features, const Values &sums, Values &scores) {
+    for (auto [i, group] : llvm::enumerate(keys)) {
+      Value slot = e.mul(group.group, lanes), scales = group.block.keyScales;
+      Value scale = e.loadVector(scales, {pages.head, e.index(features), e.index(0), slot}, lanes);
+      Value zero = e.loadVector(scales, {pages.head, e.index(features), e.index(1), slot}, lanes);
       for (int64_t row = 0; row < count; ++row) {
         Value querySum = e.broadcast(e.load(buffers.querySums, {folded(row), e.index(features)}), lanes);
-        Value &score = scores[row * together + g];
-        score = e.fma(scale, sums[row * together + g], e.fma(zero, querySum, score));
+        Value &score = scores[row * keys.size() + i];
+        score = e.fma(scale, sums[row * keys.size() + i], e.fma(zero, querySum, score));
       }
     }
   }
 
-  void scoreStep(Value group, int64_t together, Value feature, int64_t unrolled, Values &sums) {
+  void scoreStep(ArrayRef<Keys> keys, Value feature, int64_t unrolled, Values &sums) {
     int64_t loadBytes = lanes * elementBytes;
-    Values keys;
-    for (int64_t g = 0; g < together; ++g) {
-      Value at = e.add(group, g);
-      if (first == 0 && page.next.key && unrolled * loadBytes % cacheLine == 0)
+    Values loaded;
+    for (const Keys &group : keys) {
+      if (first == 0 && group.ahead.key && unrolled * loadBytes % cacheLine == 0)
         for (int64_t byte = 0; byte < loadBytes; byte += cacheLine)
-          prefetch(page.next.key, {page.head, at, feature, e.index(byte / elementBytes)});
-      keys.push_back(e.loadVector(page.block.key, {page.head, at, feature, e.index(0)}, lanes));
+          prefetch(group.ahead.key, {pages.head, group.group, feature, e.index(byte / elementBytes)});
+      loaded.push_back(e.loadVector(group.block.key, {pages.head, group.group, feature, e.index(0)}, lanes));
     }
     for (int64_t row = 0; row < count; ++row) {
       Value query = e.broadcast(e.load(buffers.query, {folded(row), feature}), lanes);
-      for (int64_t g = 0; g < together; ++g) {
-        Value &sum = sums[row * together + g];
-        sum = e.fma(query, keys[g], sum);
+      for (auto [i, key] : llvm::enumerate(loaded)) {
+        Value &sum = sums[row * keys.size() + i];
+        sum = e.fma(query, key, sum);
       }
     }
   }
@@ -142,7 +212,7 @@ private:
     auto type = VectorType::get({lanes}, e.builder.getI32Type());
     Value offsets =
         arith::ConstantOp::create(e.builder, e.loc, DenseElementsAttr::get(type, ArrayRef<int32_t>(steps)));
-    return e.add(e.broadcast(e.toI32(e.add(page.base, slot)), lanes), offsets);
+    return e.add(e.broadcast(e.toI32(e.add(pages.base, slot)), lanes), offsets);
   }
 
   Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
@@ -159,7 +229,7 @@ private:
       score = arith::MulFOp::create(b, e.loc, capped, e.splat(shape.softcap, lanes));
     }
     if (shape.alibi) {
-      Value head = e.add(e.mul(page.head, shape.group), (first + row) % shape.group);
+      Value head = e.add(e.mul(pages.head, shape.group), (first + row) % shape.group);
       Value slope = e.broadcast(e.load(buffers.slopes, {head}), lanes);
       Value distance = e.sub(positions, e.broadcast(e.toI32(seen.position), lanes));
       score = e.fma(slope, arith::SIToFPOp::create(b, e.loc, e.vectorType(lanes), distance), score);
@@ -190,11 +260,26 @@ private:
     });
     for (int64_t row = 0; row < count; ++row) {
       Value scaled = arith::MulFOp::create(e.builder, e.loc, scalar(buffers.sum, row), scalar(buffers.rescale, row));
-      Value ofPage = e.sumOf(sums[row]), sum = arith::AddFOp::create(e.builder, e.loc, scaled, ofPage);
-      if (buffers.pageSums)
-        e.store(ofPage, buffers.pageSums, {folded(row)});
+      Value sum = arith::AddFOp::create(e.builder, e.loc, scaled, e.sumOf(sums[row]));
       e.store(sum, buffers.sum, {folded(row)});
     }
+  }
+
+  void emitPageSums(Value low, Value high) {
+    eachPage({}, [&](Value page, ValueRange) -> Values {
+      Values start(count, e.zeros(lanes));
+      Values sums = eachSlot(page, shape.state.getBlock() / lanes, low, high, 1, start, [&](Value, Value group, ValueRange carried) {
+        Values next;
+        for (int64_t row = 0; row < count; ++row) {
+          Value weights = e.loadVector(buffers.scores, {folded(row), e.mul(group, lanes)}, lanes);
+          next.push_back(arith::AddFOp::create(e.builder, e.loc, carried[row], weights));
+        }
+        return next;
+      });
+      for (int64_t row = 0; row < count; ++row)
+        e.store(e.sumOf(sums[row]), buffers.pageSums, {folded(row), page});
+      return {};
+    });
   }
 
   // accumulator = accumulator * rescale + scores . value, over the slots that some row sees, in ascending order.
@@ -216,42 +301,51 @@ private:
         sums.push_back(arith::MulFOp::create(e.builder, e.loc, old, e.broadcast(rescale, piece.width)));
       }
     }
-    sums = e.loop(page.from, page.to, 1, sums, [&](Value slot, ValueRange carried) {
-      Values next(carried), values;
-      for (Piece piece : pieces) {
-        if (first == 0 && page.next.value && piece.offset * elementBytes % cacheLine == 0)
-          prefetch(page.next.value, {page.head, slot, e.index(piece.offset)});
-        values.push_back(loadValue(slot, piece));
-      }
-      for (int64_t row = 0; row < count; ++row) {
-        Value weight = e.load(buffers.scores, {folded(row), slot});
-        for (auto [i, piece] : llvm::enumerate(pieces)) {
-          Value &sum = next[row * pieces.size() + i];
-          sum = e.fma(e.broadcast(weight, piece.width), values[i], sum);
-        }
-      }
-      return next;
+    sums = eachPage(sums, [&](Value page, ValueRange ofPages) {
+      return eachSlot(page, shape.state.getBlock(), pages.from, pages.to, 1, ofPages,
+                      [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
     });
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, piece] : llvm::enumerate(pieces))
         e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.offset)});
   }
 
+  Values valueStep(Value slot, Value inTile, ArrayRef<Piece> pieces, ValueRange carried) {
+    Values sums(carried), values;
+    for (Piece piece : pieces) {
+      if (first == 0 && ahead.value && piece.offset * elementBytes % cacheLine == 0)
+        prefetch(ahead.value, {pages.head, slot, e.index(piece.offset)});
+      values.push_back(loadValue(slot, piece));
+    }
+    for (int64_t row = 0; row < count; ++row) {
+      Value weight = e.load(buffers.scores, {folded(row), inTile});
+      for (auto [i, piece] : llvm::enumerate(pieces)) {
+        Value &sum = sums[row * pieces.size() + i];
+        sum = e.fma(e.broadcast(weight, piece.width), values[i], sum);
+      }
+    }
+    return sums;
+  }
+
   Value loadValue(Value slot, Piece piece) {
-    Value value = e.loadVector(page.block.value, {page.head, slot, e.index(piece.offset)}, piece.width);
+    Value value = e.loadVector(block.value, {pages.head, slot, e.index(piece.offset)}, piece.width);
     if (!shape.state.isQuantized())
       return value;
     Value group = e.index(piece.offset / kvrt::StateType::groupFeatures);
-    Value scale = e.load(page.block.valueScales, {page.head, group, e.index(0), slot});
-    Value zero = e.load(page.block.valueScales, {page.head, group, e.index(1), slot});
+    Value scale = e.load(block.valueScales, {pages.head, group, e.index(0), slot});
+    Value zero = e.load(block.valueScales, {pages.head, group, e.index(1), slot});
     return e.fma(value, e.broadcast(scale, piece.width), e.broadcast(zero, piece.width));
   }
 
-  void prefetchScales(Value scales) {
-    ArrayRef<int64_t> extents = cast<MemRefType>(scales.getType()).getShape();
-    int64_t floats = cacheLine / sizeof(float), block = extents[3], floatsOfHead = extents[1] * extents[2] * block;
-    for (int64_t at = 0; at < floatsOfHead; at += floats)
-      prefetch(scales, {page.head, e.index(at / block / 2), e.index(at / block % 2), e.index(at % block)});
+  void prefetchScales(const AttendBlock &of) {
+    for (Value scales : {of.keyScales, of.valueScales}) {
+      if (!scales)
+        continue;
+      ArrayRef<int64_t> extents = cast<MemRefType>(scales.getType()).getShape();
+      int64_t floats = cacheLine / sizeof(float), slots = extents[3], floatsOfHead = extents[1] * extents[2] * slots;
+      for (int64_t at = 0; at < floatsOfHead; at += floats)
+        prefetch(scales, {pages.head, e.index(at / slots / 2), e.index(at / slots % 2), e.index(at % slots)});
+    }
   }
 
   // Locality 2: into the second-level cache, which measured faster than the first.
@@ -264,8 +358,9 @@ private:
   const AttendShape &shape;
   const AttendBuffers &buffers;
   ArrayRef<AttendRow> rows;
-  const AttendPage &page;
+  const AttendPages &pages;
   int64_t first, count, lanes, elementBytes;
+  AttendBlock block, ahead; // of the page that is emitted
 };
 
 } // namespace
@@ -278,12 +373,12 @@ SmallVector<Piece> quire::cpu::codeGroups(int64_t features) {
 }
 
 void quire::cpu::emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
-                                ArrayRef<AttendRow> rows, const AttendPage &page) {
+                                ArrayRef<AttendRow> rows, const AttendPages &pages) {
   int64_t folded = rows.size() * shape.group, limit = shape.accumulators() / 2;
   int64_t tiles = (folded + limit - 1) / limit;
   for (int64_t first = 0; tiles > 0; --tiles) {
     int64_t count = (folded - first + tiles - 1) / tiles;
-    Tile(emitter, shape, buffers, rows, page, first, count).emit();
+    Tile(emitter, shape, buffers, rows, pages, first, count).emit();
     first += count;
   }
 }

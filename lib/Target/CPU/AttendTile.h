@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One page of attention with a carried maximum, sum and accumulator: what kv.attend_tile means, spelled for a CPU.
+// A few pages of attention with a carried maximum, sum and accumulator: what kv.attend_tile means, spelled for a CPU.
 #ifndef QUIRE_LIB_TARGET_CPU_ATTENDTILE_H
 #define QUIRE_LIB_TARGET_CPU_ATTENDTILE_H
 
@@ -13,6 +13,7 @@ namespace quire::cpu {
 struct AttendShape {
   kvrt::StateType state;
   int64_t group;       // query heads per KV head
+  int64_t tilePages;   // pages that share one step of the softmax, at most
   int64_t vectorBytes; // of a native vector
   float scale, softcap;
   bool alibi;
@@ -31,11 +32,11 @@ struct AttendBuffers {
   mlir::Value query;       // [folded][key]
   mlir::Value querySums;   // [folded][groups], over the features of each group, where keys are codes
   mlir::Value accumulator; // [folded][value]
-  mlir::Value scores;      // [folded][block]
+  mlir::Value scores;      // [folded][slots of a tile]
   mlir::Value maximum;     // [folded]
   mlir::Value sum;         // [folded]
   mlir::Value rescale;     // [folded]
-  mlir::Value pageSums;    // [folded], of the weights of the last page, where attention is observed
+  mlir::Value pageSums;    // [folded][tilePages], of the weights of each page, where attention is observed
   mlir::Value slopes;      // [query heads], with alibi
 };
 
@@ -49,18 +50,20 @@ struct AttendBlock {
   mlir::Value key, value, keyScales, valueScales;
 };
 
-/// One page: its parts and those of the page to prefetch (may be null), the first key of it, and the slots [from, to) that some row sees.
-struct AttendPage {
-  AttendBlock block, next;
-  mlir::Value head, base, from, to;
+/// The pages of a tile, numbered in it: [first, last) of them are there. `base` is the first key that the tile has place for; slots, numbered
+/// in the tile as well, are seen by some row from `from` to `to`.
+struct AttendPages {
+  mlir::Value head, first, last, base, from, to;
+  /// The parts of a page, and those of the page to prefetch beside it, which may be null.
+  llvm::function_ref<std::pair<AttendBlock, AttendBlock>(mlir::Value page)> blocks;
 };
 
 /// Scores that no real one is below: what the maximum starts from.
 constexpr float lowestScore = -3.0e38f;
 
-/// Emits one step over `page` for the folded rows of `rows`.
+/// Emits one step over `pages` for the folded rows of `rows`.
 void emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
-                    llvm::ArrayRef<AttendRow> rows, const AttendPage &page);
+                    llvm::ArrayRef<AttendRow> rows, const AttendPages &pages);
 
 } // namespace quire::cpu
 

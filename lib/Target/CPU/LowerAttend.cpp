@@ -53,7 +53,7 @@ public:
     total = rows.stackResult(folded);
     buffers.query = e.stackBuffer({folded, plan.state.getKey()});
     buffers.accumulator = current.accumulator;
-    buffers.scores = e.stackBuffer({folded, plan.state.getBlock()});
+    buffers.scores = e.stackBuffer({folded, plan.tilePages * plan.state.getBlock()});
     buffers.maximum = current.maximum;
     buffers.sum = current.sum;
     buffers.rescale = e.stackBuffer({folded});
@@ -62,7 +62,7 @@ public:
       buffers.querySums = e.stackBuffer({folded, static_cast<int64_t>(codeGroups(plan.state.getKey()).size())});
     tables = rows.step.tables(a.state);
     if (plan.observe)
-      buffers.pageSums = e.stackBuffer({folded});
+      buffers.pageSums = e.stackBuffer({folded, plan.tilePages});
   }
 
   void emit() {
@@ -142,10 +142,13 @@ private:
     e.loop(parts.first, parts.end, 1, [&](Value index) {
       e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(current, at); });
       Value from = e.mul(index, parts.pages), to = e.add(from, parts.pages);
-      e.loop(e.max(firstPage, from), e.min(lastPage, to), 1, [&](Value page) {
-        emitPage(page, lastPage, seen);
+      Value first = e.max(firstPage, from), last = e.min(lastPage, to);
+      // A tile begins at a multiple of its size: what shares a step of the softmax does not depend on what else a row sees.
+      e.loop(e.mul(e.div(first, plan.tilePages), plan.tilePages), last, plan.tilePages, [&](Value start) {
+        Value begin = e.max(first, start), end = e.min(last, e.add(start, plan.tilePages));
+        emitPages(start, begin, end, lastPage, seen);
         if (plan.observe)
-          e.ifThen(watched, [&] { emitObserve(page, seen.size() - 1); });
+          e.ifThen(watched, [&] { emitObserve(start, begin, end, seen.size() - 1); });
       });
       Value merged = plan.breakParts ? e.both(several, e.below(parts.first, index)) : several;
       e.ifThen(merged, [&] { e.loop(e.index(0), folded, 1, [&](Value at) { emitMerge(at); }); });
@@ -184,28 +187,40 @@ private:
     return parts;
   }
 
-  void emitPage(Value index, Value lastPage, ArrayRef<AttendRow> seen) {
-    AttendPage page;
-    Value block = e.loadIndex(tables, {sequence, plan.breakBlock ? e.index(0) : index});
-    page.block = viewBlock(block);
-    if (plan.prefetchPages) {
-      Value ahead = e.min(e.add(index, plan.prefetchPages), e.sub(lastPage, e.index(1)));
-      page.next = viewBlock(e.loadIndex(tables, {sequence, ahead}));
-    }
-    page.head = plan.breakHeads ? e.rem(e.add(head, 1), plan.state.getHeads()) : head;
-    page.base = e.mul(index, plan.state.getBlock());
-    page.from = e.max(e.sub(seen.front().low, page.base), e.index(0));
-    page.to = e.min(e.sub(seen.back().high, page.base), e.index(plan.state.getBlock()));
-    emitAttendTile(e, plan, buffers, seen, page);
+  // Pages [first, last) of the sequence, in the tile that begins with page `start`.
+  void emitPages(Value start, Value first, Value last, Value lastPage, ArrayRef<AttendRow> seen) {
+    int64_t block = plan.state.getBlock();
+    AttendPages pages;
+    pages.head = plan.breakHeads ? e.rem(e.add(head, 1), plan.state.getHeads()) : head;
+    pages.first = e.sub(first, start);
+    pages.last = e.sub(last, start);
+    pages.base = e.mul(start, block);
+    pages.from = e.max(e.sub(seen.front().low, pages.base), e.index(0));
+    pages.to = e.min(e.sub(seen.back().high, pages.base), e.index(plan.tilePages * block));
+    auto blocks = [&](Value page) { return viewBlocks(e.add(start, page), lastPage); };
+    pages.blocks = blocks;
+    emitAttendTile(e, plan, buffers, seen, pages);
   }
 
-  // What row `last` of the tile, the last new one of its sequence, sees of the page.
-  void emitObserve(Value page, int64_t last) {
+  std::pair<AttendBlock, AttendBlock> viewBlocks(Value page, Value lastPage) {
+    AttendBlock block = viewBlock(e.loadIndex(tables, {sequence, plan.breakBlock ? e.index(0) : page})), ahead;
+    if (plan.prefetchPages) {
+      Value index = e.min(e.add(page, plan.prefetchPages), e.sub(lastPage, e.index(1)));
+      ahead = viewBlock(e.loadIndex(tables, {sequence, index}));
+    }
+    return {block, ahead};
+  }
+
+  // What row `last` of the tile, the last new one of its sequence, sees of pages [first, end).
+  void emitObserve(Value start, Value first, Value end, int64_t last) {
     auto type = MemRefType::get({ShapedType::kDynamic, plan.heads, ShapedType::kDynamic, 2}, e.builder.getF32Type());
     Value observed = kvrt::ObservedOp::create(e.builder, e.loc, type, a.state, a.batch);
     e.loop(e.index(last * plan.group), e.index((last + 1) * plan.group), 1, [&](Value at) {
-      e.store(e.load(buffers.pageSums, {at}), observed, {sequence, queryHead(at), page, e.index(0)});
-      e.store(e.load(current.maximum, {at}), observed, {sequence, queryHead(at), page, e.index(1)});
+      Value maximum = e.load(current.maximum, {at});
+      e.loop(first, end, 1, [&](Value page) {
+        e.store(e.load(buffers.pageSums, {at, e.sub(page, start)}), observed, {sequence, queryHead(at), page, e.index(0)});
+        e.store(maximum, observed, {sequence, queryHead(at), page, e.index(1)});
+      });
     });
   }
 
@@ -326,7 +341,7 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
       return op.emitOpError("expected break=causal, window, scale, heads, block or parts, but got '") << breakWith << "'";
     if (!isa<MemRefType>(op.getQuery().getType()))
       return op.emitOpError("expected memrefs: lower-attend runs after bufferization");
-    AttendPlan plan(op, {vectorBytes, prefetchTokens, partTokens, breakWith});
+    AttendPlan plan(op, {vectorBytes, prefetchTokens, partTokens, tileTokens, breakWith});
     OpBuilder builder(op);
     KernelEmitter e(builder, op.getLoc());
     AttendRows rows(e, plan, op.getBatch());

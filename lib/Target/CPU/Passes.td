@@ -34,17 +34,19 @@ def LowerAppend : Pass<"lower-append", "::mlir::ModuleOp"> {
 }
 
 def LowerAttend : Pass<"lower-attend", "::mlir::ModuleOp"> {
-  let summary = "attention becomes parallel loops over rows, KV heads and parts of the keys, around one page at a time";
+  let summary = "attention becomes parallel loops over rows, KV heads and parts of the keys, around a few pages at a time";
   let description = [{
     The result of a row depends on what it sees only. Its keys are cut into parts of at least `part-tokens`, counted from the start of its sequence;
-    within a part, pages come in ascending order, and a page that the row does not see leaves its carried maximum, sum and accumulator
-    as they are; then parts are merged in ascending order. When a step has few rows and KV heads, each part is a task, and a second loop merges
+    within a part, tiles of pages come in ascending order, `tile-tokens` long, or one page if that is longer, and counted from the start as well.
+    Pages of a tile share one step of the softmax. A tile of which the row sees nothing leaves its carried maximum, sum and accumulator as they are.
+    Then parts are merged in ascending order. When a step has few rows and KV heads, each part is a task, and a second loop merges
     what the tasks kept in the `parts` of `kvrt.attend`; otherwise a task has all parts of its rows. `prefetch-tokens` is how far ahead the pages
     are prefetched into the second-level cache; 0: not at all.
   }];
   let options = [QuireCpuVectorOption<"bytes of a native vector">,
                  Option<"prefetchTokens", "prefetch-tokens", "int64_t", "64", "tokens between a page and its prefetch">,
                  Option<"partTokens", "part-tokens", "int64_t", "::quire::cpu::attendPartTokens", "tokens of the smallest parts">,
+                 Option<"tileTokens", "tile-tokens", "int64_t", "128", "tokens of pages that share a step of the softmax, at most, unless one has more">,
                  Option<"breakWith", "break", "std::string", "", "for tests of certificates, an error in the code: causal, window, scale, heads, block or parts">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];

@@ -114,17 +114,19 @@ TEST(E12, NoByteIsWrong) {
   EXPECT_GT(injected, 1000);
 }
 
-TEST(Experiments, EachStatesWhatItDoes) {
-  for (const Experiment &experiment : experiments()) {
-    Json result = experiment.run(small());
-    for (const char *key : {"workload", "baseline", "formula"})
-      EXPECT_GT(result[key].get<std::string>().size(), 10u) << experiment.name << " " << key;
-    EXPECT_FALSE(result["rows"].empty()) << experiment.name;
-    EXPECT_FALSE(result["claims"].empty()) << experiment.name;
-    for (const Json &one : result["claims"])
-      EXPECT_TRUE(std::isfinite(one["measured"].get<double>())) << one;
-  }
+class Experiments : public ::testing::TestWithParam<Experiment> {};
+
+TEST_P(Experiments, EachStatesWhatItDoes) {
+  Json result = GetParam().run(small());
+  for (const char *key : {"workload", "baseline", "formula"})
+    EXPECT_GT(result[key].get<std::string>().size(), 10u) << key;
+  EXPECT_FALSE(result["rows"].empty());
+  EXPECT_FALSE(result["claims"].empty());
+  for (const Json &one : result["claims"])
+    EXPECT_TRUE(std::isfinite(one["measured"].get<double>())) << one;
 }
+
+INSTANTIATE_TEST_SUITE_P(All, Experiments, ::testing::ValuesIn(experiments()), [](const auto &info) { return std::string(info.param.name); });
 
 TEST(MarkModel, SeesAByteThatChanged) {
   Shape shape = {2, 1, 16, QUIRE_ELEMENT_F16, 4};
