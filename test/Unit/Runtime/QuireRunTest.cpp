@@ -181,7 +181,7 @@ TEST_F(QuireRun, Configuration) {
   std::string printed = readFile(file("stdout"));
   EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  reserve_ratio: 0.1\n"
                      "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
-                     "prefetch:\n  window_size: 3\n  strategy: sequential\n  max_inflight: 8MiB\n"
+                     "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
                      "document:\n  importance: tfidf\n  unload_processed: true\n"
                      "share:\n  prefix_cache: true\n"
