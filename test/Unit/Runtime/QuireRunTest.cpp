@@ -229,6 +229,21 @@ TEST_F(QuireRun, DoctorSpeaksByTheConfiguration) {
   EXPECT_EQ(lax.find("table-time"), std::string::npos) << lax;
 }
 
+/// What is fetched first changes no token.
+TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *keys : {"hotspot, predictor: layer_ahead, topk: 3", "hotspot, predictor: seed_hotspot", "hybrid, predictor: layer_ahead", "hybrid, predictor: seed_hotspot, topk: 1"}) {
+    writeFile(file("c.yaml"), "prefetch: {strategy: " + std::string(keys) + "}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=30KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
+    EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
+  }
+}
+
 /// Turns of a request are held; the tokens are the same.
 TEST_F(QuireRun, TurnsOfADialogueStay) {
   std::vector<int64_t> prompt(60, 3), other(90, 5);
