@@ -198,8 +198,16 @@ quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_st
 /* What is fetched ahead of need. */
 typedef enum quire_prefetch {
   QUIRE_PREFETCH_NONE = 0,
-  QUIRE_PREFETCH_SEQUENTIAL = 1 /* along the order in which steps read: the pages of the next layer */
+  QUIRE_PREFETCH_SEQUENTIAL = 1, /* along the order in which steps read: the pages of the next layer */
+  QUIRE_PREFETCH_HOTSPOT = 2,    /* those pages of the next layer that the predictor names, the hottest first */
+  QUIRE_PREFETCH_HYBRID = 3      /* these first, then the others in their order */
 } quire_prefetch;
+
+/* Whose attention names the hot pages of a layer, prefetch_topk of each sequence. Needs a model with observed layers. */
+typedef enum quire_predictor {
+  QUIRE_PREDICT_LAYER_AHEAD = 0, /* that of the layer before it, in the same step; known when that layer is released */
+  QUIRE_PREDICT_SEED_HOTSPOT = 1 /* its own, when it was attended to last: in the step before, as a rule */
+} quire_predictor;
 
 /* What may change while a pool is in use, from the next call or step on. */
 typedef struct quire_pool_tuning {
@@ -217,6 +225,8 @@ typedef struct quire_pool_tuning {
    * yet to get, and together they are at most prefetch_window times the sequences. */
   uint64_t prefetch_bytes;
   int64_t time_blocks; /* not 0: quire_pool_get_latency knows handing out and giving back too; costs two readings of a clock each */
+  int64_t prefetch_predictor; /* quire_predictor, for hotspot and hybrid; layer_ahead in a new pool */
+  int64_t prefetch_topk;      /* blocks that it names for each sequence and layer, at least 1; 2 in a new pool */
 } quire_pool_tuning;
 
 quire_status quire_pool_get_tuning(const quire_pool *pool, quire_pool_tuning *out);

@@ -30,6 +30,21 @@ static void readTrace(const Trace &trace, Vitals &out) {
   out.optimalMisses = optimal(trace, trace.fastPages).misses;
 }
 
+/// Both predictors go by attention, and advice on them is the same.
+static PrefetchKind kindOf(PrefetchStrategy strategy) {
+  switch (strategy) {
+  case PrefetchStrategy::None:
+    return PrefetchKind::None;
+  case PrefetchStrategy::Sequential:
+    return PrefetchKind::Sequential;
+  case PrefetchStrategy::Hotspot:
+    return PrefetchKind::SeedHotspot;
+  case PrefetchStrategy::Hybrid:
+    return PrefetchKind::Hybrid;
+  }
+  return PrefetchKind::None;
+}
+
 static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   Vitals vitals;
   vitals.blockTokens = static_cast<uint64_t>(pool.blockTokens());
@@ -54,8 +69,8 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
     vitals.attentionPages = std::exp(spread.logBlocks / static_cast<double>(spread.samples));
   }
   vitals.policy = pager->policyKind();
-  bool prefetches = pager->prefetchIsOn() && pager->prefetchWindow() > 0;
-  vitals.prefetch = prefetches ? PrefetchKind::Sequential : PrefetchKind::None;
+  vitals.prefetch = kindOf(pager->prefetchWindow() > 0 ? pager->prefetching().strategy : PrefetchStrategy::None);
+  vitals.topk = pager->prefetching().topk;
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());
   vitals.fastBytes = pager->fastPages() * pager->geometry().pageBytes;
   vitals.slowBytes = pager->slow().slots().total() * pager->geometry().pageBytes;

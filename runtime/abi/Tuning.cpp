@@ -5,6 +5,10 @@
 
 using namespace quire::runtime;
 
+static_assert(static_cast<int>(PrefetchStrategy::Hybrid) == QUIRE_PREFETCH_HYBRID &&
+                  static_cast<int>(PrefetchPredictor::SeedHotspot) == QUIRE_PREDICT_SEED_HOTSPOT,
+              "the same numbers");
+
 static quire_pool_tuning tuningOf(const Pool &pool) {
   quire_pool_tuning tuning = {};
   tuning.reserve_ratio = pool.reserveRatio();
@@ -13,9 +17,12 @@ static quire_pool_tuning tuningOf(const Pool &pool) {
   if (!pager)
     return tuning;
   tuning.pin_budget = pager->pinBudget();
-  tuning.prefetch_strategy = pager->prefetchIsOn() ? QUIRE_PREFETCH_SEQUENTIAL : QUIRE_PREFETCH_NONE;
+  const Prefetching &prefetch = pager->prefetching();
+  tuning.prefetch_strategy = static_cast<int64_t>(prefetch.strategy);
+  tuning.prefetch_predictor = static_cast<int64_t>(prefetch.predictor);
+  tuning.prefetch_topk = prefetch.topk;
   tuning.prefetch_window = pager->prefetchWindow();
-  tuning.prefetch_bytes = pager->prefetchBytes();
+  tuning.prefetch_bytes = prefetch.bytes;
   return tuning;
 }
 
@@ -25,16 +32,27 @@ static Status checkShare(const char *name, double value, double most) {
   return failure(QUIRE_INVALID_ARGUMENT, "%s: expected 0 to %g, but got %g", name, most, value);
 }
 
-static Status checkTuning(const quire_pool_tuning &tuning) {
+static Prefetching prefetchingOf(const quire_pool_tuning &tuning) {
+  return {static_cast<PrefetchStrategy>(tuning.prefetch_strategy), static_cast<PrefetchPredictor>(tuning.prefetch_predictor),
+          static_cast<uint32_t>(tuning.prefetch_topk), tuning.prefetch_bytes};
+}
+
+static Status checkTuning(const quire_pool_tuning &tuning, const Pool &pool) {
   QUIRE_TRY(checkShare("reserve_ratio", tuning.reserve_ratio, 0.5));
   QUIRE_TRY(checkShare("pin_budget", tuning.pin_budget, 1));
-  if (tuning.prefetch_strategy != QUIRE_PREFETCH_NONE && tuning.prefetch_strategy != QUIRE_PREFETCH_SEQUENTIAL)
-    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_strategy: expected 0 or 1, but got %lld",
+  if (tuning.prefetch_strategy < QUIRE_PREFETCH_NONE || tuning.prefetch_strategy > QUIRE_PREFETCH_HYBRID)
+    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_strategy: expected 0 to 3, but got %lld",
                    static_cast<long long>(tuning.prefetch_strategy));
+  if (tuning.prefetch_predictor < QUIRE_PREDICT_LAYER_AHEAD || tuning.prefetch_predictor > QUIRE_PREDICT_SEED_HOTSPOT)
+    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_predictor: expected 0 or 1, but got %lld",
+                   static_cast<long long>(tuning.prefetch_predictor));
+  if (pool.pager() && (tuning.prefetch_topk < 1 || tuning.prefetch_topk > INT32_MAX))
+    return failure(QUIRE_INVALID_ARGUMENT, "prefetch_topk: expected at least 1 block, but got %lld",
+                   static_cast<long long>(tuning.prefetch_topk));
   if (tuning.prefetch_window < 0 || tuning.prefetch_window > INT32_MAX)
     return failure(QUIRE_INVALID_ARGUMENT, "prefetch_window: expected at least 0 pages, but got %lld",
                    static_cast<long long>(tuning.prefetch_window));
-  return success();
+  return pool.pager() ? pool.checkPrefetch(prefetchingOf(tuning)) : success();
 }
 
 static void apply(const quire_pool_tuning &tuning, Pool &pool) {
@@ -45,7 +63,7 @@ static void apply(const quire_pool_tuning &tuning, Pool &pool) {
     return;
   pager->setPinBudget(tuning.pin_budget);
   pager->setPrefetchWindow(tuning.prefetch_window);
-  pager->setPrefetch(tuning.prefetch_strategy != QUIRE_PREFETCH_NONE, tuning.prefetch_bytes);
+  pager->setPrefetch(prefetchingOf(tuning));
 }
 
 extern "C" {
@@ -64,7 +82,7 @@ quire_status quire_pool_set_tuning(quire_pool *pool, const quire_pool_tuning *tu
       return badStructSize();
     quire_pool_tuning wanted = tuningOf(*pool->pool);
     std::memcpy(&wanted, tuning, std::min(tuning->struct_size, sizeof(wanted)));
-    QUIRE_TRY(checkTuning(wanted));
+    QUIRE_TRY(checkTuning(wanted, *pool->pool));
     apply(wanted, *pool->pool);
     return success();
   });

@@ -65,8 +65,13 @@ private:
   std::string toPolicy(PolicyKind to) const {
     return v_.policy ? format("replace.policy: %s -> %s", policyName(*v_.policy), policyName(to)) : std::string();
   }
+  /// As the configuration has it, where predictors are one strategy.
+  static const char *strategyName(PrefetchKind kind) {
+    bool names = kind == PrefetchKind::SeedHotspot || kind == PrefetchKind::Digest || kind == PrefetchKind::LayerAhead;
+    return names ? "hotspot" : prefetchName(kind);
+  }
   std::string toStrategy(PrefetchKind to) const {
-    return v_.prefetch ? format("prefetch.strategy: %s -> %s", prefetchName(*v_.prefetch), prefetchName(to)) : std::string();
+    return v_.prefetch ? format("prefetch.strategy: %s -> %s", strategyName(*v_.prefetch), strategyName(to)) : std::string();
   }
   /// 3 -> 5.
   std::string largerWindow() const {

@@ -82,11 +82,19 @@ Status Executor::create(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool
     QUIRE_TRY(executor->slots_.map(tableBytes, MappedMemory::Pages::Small));
     QUIRE_TRY(executor->slots_.populate());
   }
-  if (options.observe || pool->wantsAttention()) {
-    executor->observation_ = std::make_unique<Observation>();
-    QUIRE_TRY(executor->observation_->create(info, options.maxSequences, stride));
-  }
+  executor->mostBlocks_ = stride;
+  QUIRE_TRY(executor->observeIfWanted());
   out = std::move(executor);
+  return success();
+}
+
+/// A pool may begin to want it while it is used; the next step then makes room for it, once.
+Status Executor::observeIfWanted() {
+  if (observation_ || (!options_.observe && !pool_->wantsAttention()))
+    return success();
+  auto observation = std::make_unique<Observation>();
+  QUIRE_TRY(observation->create(model_->info(), options_.maxSequences, mostBlocks_));
+  observation_ = std::move(observation);
   return success();
 }
 
@@ -280,6 +288,7 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
 /// Brackets the model's code with what the pager has to know.
 Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants) {
   stepTables_ = tables;
+  QUIRE_TRY(observeIfWanted());
   if (observation_)
     QUIRE_TRY(observation_->beginStep(step.sequences, step.table_stride));
   Pager *pager = pool_->pager();

@@ -49,6 +49,7 @@ private:
   Status checkStepBlocks(const quire_batch &batch, int64_t fresh);
   Status prepareSequences(const quire_batch &batch, int64_t &stride);
   void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens);
+  Status observeIfWanted();
   Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants);
   Status callModel(quire_step &step);
   void record(quire_trace_kind kind, int64_t layer);
@@ -70,6 +71,7 @@ private:
   MappedMemory slots_;  // the same, of a layer's pages; with a slow tier
   const int32_t *stepTables_ = nullptr;
   std::unique_ptr<Observation> observation_;
+  int64_t mostBlocks_ = 0; // of a sequence
   std::vector<int64_t> positions_;
   std::vector<int64_t> sequenceOf_;
   std::vector<int64_t> queryStarts_;

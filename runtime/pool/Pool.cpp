@@ -63,13 +63,21 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
   pool->blockTokens_ = info.block_tokens;
   pool->blockBytes_ = blockBytes;
   pool->maxPositions_ = info.max_positions;
+  pool->observes_ = std::any_of(info.layers, info.layers + info.layer_count, [](const quire_model_layer &layer) { return layer.query_heads > 0; });
   pool->clock_ = std::move(clock);
   pool->pager_ = std::move(pager);
   if (options.prefixCache)
     pool->prefix_ = std::make_unique<PrefixCache>(static_cast<uint32_t>(blocks), info.block_tokens, options.prefix);
   QUIRE_TRY(pool->createArena(info, options.exportable));
+  QUIRE_TRY(pool->checkPrefetch(options.paging.prefetch));
   out = std::move(pool);
   return success();
+}
+
+Status Pool::checkPrefetch(const Prefetching &prefetch) const {
+  if (observes_ || !prefetch.looksAtAttention())
+    return success();
+  return failure(QUIRE_INVALID_ARGUMENT, "prefetch strategy: hotspot and hybrid need a model that tells what it attends to, but no layer of this one does");
 }
 
 Status Pool::createPager(const quire_model_info &info, const Options &options, Clock &clock,

@@ -110,8 +110,12 @@ public:
   /// 0 events: ends the record.
   Status startTrace(int64_t events);
   const Trace *trace() const { return trace_.get(); }
-  /// Whether the replacement of pages or a trace has use for what blocks are attended to.
-  bool wantsAttention() const { return pager_ && (trace_ || pager_->policyKind() == PolicyKind::Importance); }
+  /// Whether the replacement of pages, their prefetching or a trace has use for what blocks are attended to.
+  bool wantsAttention() const {
+    return pager_ && (trace_ || pager_->policyKind() == PolicyKind::Importance || pager_->prefetching().looksAtAttention());
+  }
+  /// QUIRE_INVALID_ARGUMENT: it looks at attention that the model does not tell.
+  Status checkPrefetch(const Prefetching &prefetch) const;
 
   /// Whether there is such a block.
   Status checkPlace(int64_t layer, int32_t index) const;
@@ -251,6 +255,7 @@ private:
   int64_t blockTokens_ = 0;
   int64_t blockBytes_ = 0;
   int64_t maxPositions_ = -1;
+  bool observes_ = false; // some layer of the model tells what it attends to
   bool poison_ = false;
   bool zeroOnFree_ = false;
   MappedMemory arena_;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Creation, and the demands of steps.
 #include "residency/PagerAllowed.h"
-#include "residency/Prefetch.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <cstring>
 
 namespace quire::runtime {
@@ -27,6 +25,8 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
   for (auto *list : {&held_, &loads_, &fresh_, &written_, &sealed_, &slots_})
     list->reserve(fastPages);
   setPinBudget(defaultPinShare);
+  putOff_.reserve(geometry.groups);
+  setPrefetch(options.prefetch);
   unerased_.reserve(slow_->slots().total());
 }
 
@@ -70,7 +70,7 @@ int64_t Pager::slotsWithout(uint32_t block) const {
 }
 
 uint64_t Pager::metadataBytes() const {
-  return pages_.size() * sizeof(Page) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
+  return pages_.size() * sizeof(Page) + (shares_.size() + mass_.size()) * sizeof(float) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
          (uint64_t(fastSlots_.total()) + slow_->slots().total()) * BlockAllocator::bytesPerBlock();
 }
 
@@ -284,6 +284,8 @@ Status Pager::beginStep(const Step &step) {
   step_ = step;
   inStep_ = true;
   failure_ = success();
+  lookedAt_ = none;
+  putOff_.clear();
   stepStart_ = clock_.now();
   ++counters_.steps;
   note(TraceEvent::Kind::Step, static_cast<uint32_t>(step.sequences));
@@ -376,40 +378,6 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   return true;
 }
 
-void Pager::observe(const float *shares) {
-  if (!inStep_ || holds_ == 0)
-    return;
-  shares_.resize(pages_.size(), 0.0f);
-  for (int64_t s = 0; s < step_.sequences; ++s) {
-    double entropy = 0;
-    int64_t blocks = geometry_.blocksFor(step_.pastLens[s] + step_.tokenCounts[s]);
-    for (int64_t i = 0; i < blocks; ++i) {
-      float share = shares[s * step_.stride + i];
-      uint32_t number = pageOf(group_, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
-      if (share > 0 && shares_[number] == 0)
-        observed_.push_back(number);
-      shares_[number] = std::max(shares_[number], share);
-      if (share > 0)
-        entropy -= share * std::log(static_cast<double>(share));
-    }
-    if (blocks < 2)
-      continue;
-    attention_.entropy += entropy;
-    attention_.logBlocks += std::log(static_cast<double>(blocks));
-    ++attention_.samples;
-  }
-}
-
-/// What had no share is not reported: the policy counts it as nothing.
-void Pager::reportObserved() {
-  for (uint32_t number : observed_) {
-    policy_->observed(number, shares_[number]);
-    note(TraceEvent::Kind::Observe, number, TraceEvent::Outcome::None, shares_[number]);
-    shares_[number] = 0;
-  }
-  observed_.clear();
-}
-
 /// Pages that will not change again are written back early while memory is
 /// short, so that they can give way at once later.
 bool Pager::release(int64_t layer) {
@@ -428,102 +396,8 @@ bool Pager::release(int64_t layer) {
   unpinHeld();
   group_ = none;
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
+  fetchPutOff();
   return true;
-}
-
-/// Without waiting, and at no cost to a page that is wanted earlier.
-Pager::Fetch Pager::prefetchPage(uint32_t number) {
-  uint32_t slot;
-  if (!takeFast(slot)) {
-    uint32_t victim = policy_->victim(Allowed(*this, false, groupOf(number)));
-    if (victim == none)
-      return Fetch::NoRoom;
-    if (pages_[victim].dirty) {
-      counters_.evictedForPrefetch += startStore(victim, true);
-      return Fetch::NotYet;
-    }
-    pages_[victim].polluted = true;
-    ++counters_.evictedForPrefetch;
-    evict(victim);
-    if (!takeFast(slot))
-      return Fetch::NotYet;
-  }
-  note(TraceEvent::Kind::Prefetch, number);
-  pages_[number].brought = true;
-  startLoad(number, slot);
-  ++prefetching_;
-  ++counters_.prefetchIssued;
-  ++tenantCounters_[tenant_].prefetchIssued;
-  counters_.bytesInPrefetch += geometry_.pageBytes;
-  return Fetch::Begun;
-}
-
-void Pager::prepare(int64_t sequences) {
-  if (static_cast<size_t>(sequences) <= windows_.size())
-    return;
-  windows_.resize(static_cast<size_t>(sequences));
-  remaining_.resize(static_cast<size_t>(sequences));
-}
-
-/// Sets windows_, by what each sequence has yet to get. Returns their sum.
-uint64_t Pager::shareWindows(uint32_t group, int64_t first, int64_t count) {
-  prepare(step_.sequences);
-  for (int64_t s = 0; s < step_.sequences; ++s) {
-    const int32_t *blocks = step_.blocks + s * step_.stride;
-    uint32_t away = 0;
-    int64_t begin = std::max(first, geometry_.firstBlock(group, step_.pastLens[s])), end = prefetchEnd(s, first, count);
-    for (int64_t i = begin; i < end; ++i)
-      away += pages_[pageOf(group, static_cast<uint32_t>(blocks[i]))].state == State::Slow;
-    remaining_[static_cast<size_t>(s)] = away;
-    counters_.prefetchRedundant += static_cast<uint64_t>(std::max<int64_t>(0, end - begin)) - away;
-  }
-  uint64_t window = static_cast<uint64_t>(options_.prefetchWindow), sequences = static_cast<uint64_t>(step_.sequences);
-  uint64_t most = std::min(window * sequences, options_.prefetchBytes / geometry_.pageBytes);
-  uint64_t left = most - std::min<uint64_t>(most, prefetching_);
-  return batchWindows(remaining_.data(), sequences, static_cast<uint32_t>(window), INT32_MAX, left, windows_.data());
-}
-
-int64_t Pager::prefetchEnd(int64_t sequence, int64_t first, int64_t count) const {
-  int64_t blocks = geometry_.blocksFor(step_.pastLens[sequence]);
-  return count < 0 ? blocks : std::min(blocks, first + count);
-}
-
-bool Pager::prefetch(int64_t layer, int64_t first, int64_t count) {
-  if (!inStep_ || layer < 0 || first < 0 || !prefetches())
-    return false;
-  uint32_t group = geometry_.groupOf(layer % geometry_.layers());
-  if (group == group_ && holds_ > 0)
-    return false;
-  int64_t begun = clock_.now();
-  drain();
-  bool moved = false, room = true;
-  uint64_t left = shareWindows(group, first, count);
-  for (int64_t i = first; left > 0 && room; ++i) {
-    bool within = false;
-    for (int64_t s = 0; s < step_.sequences && left > 0 && room; ++s) {
-      if (i >= prefetchEnd(s, first, count))
-        continue;
-      within = true;
-      if (i < geometry_.firstBlock(group, step_.pastLens[s]))
-        continue;
-      uint32_t number = pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]));
-      if (windows_[static_cast<size_t>(s)] == 0 || pages_[number].state != State::Slow)
-        continue;
-      tenant_ = step_.tenants ? step_.tenants[s] : 0;
-      Fetch fetch = prefetchPage(number);
-      moved |= fetch == Fetch::Begun;
-      room = fetch != Fetch::NoRoom;
-      counters_.prefetchDropped += fetch != Fetch::Begun;
-      windows_[static_cast<size_t>(s)] -= fetch == Fetch::Begun;
-      left -= fetch == Fetch::Begun;
-    }
-    if (!within)
-      break;
-  }
-  tenant_ = 0;
-  flush(Mover::Urgency::Prefetch);
-  counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
-  return moved;
 }
 
 Status Pager::endStep() {

@@ -9,10 +9,13 @@
 #include "residency/PageGeometry.h"
 #include "residency/PinnedBlocks.h"
 #include "residency/Policy.h"
+#include "residency/Prefetch.h"
 #include "residency/Trace.h"
 #include "tier/Mover.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace quire::runtime {
@@ -27,8 +30,7 @@ public:
     uint64_t fastBytes = 0;
     PolicyKind policy = PolicyKind::Scan;
     int64_t prefetchWindow = 3; // pages of each sequence that prefetches may have under way
-    bool prefetch = true;       // along the order of access
-    uint64_t prefetchBytes = UINT64_MAX; // that they may have under way together
+    Prefetching prefetch;
     int64_t deadlineNs = int64_t(30) * 1000000000; // of a transfer that a step waits for
     bool poison = false;     // free slots of the arena are filled with 0xFF bytes
     bool zeroOnFree = false; // what pages leave behind is overwritten, in both tiers
@@ -86,12 +88,9 @@ public:
   void setZeroOnFree() { options_.zeroOnFree = true; }
   void setPrefetchWindow(int64_t pages) { options_.prefetchWindow = pages; }
   int64_t prefetchWindow() const { return options_.prefetchWindow; }
-  void setPrefetch(bool on, uint64_t bytes) {
-    options_.prefetch = on;
-    options_.prefetchBytes = bytes;
-  }
-  uint64_t prefetchBytes() const { return options_.prefetchBytes; }
-  bool prefetchIsOn() const { return options_.prefetch; }
+  /// Not during a step. What attention looked at is known from the next step on.
+  void setPrefetch(const Prefetching &prefetch);
+  const Prefetching &prefetching() const { return options_.prefetch; }
   /// Steps of so many sequences allocate nothing.
   void prepare(int64_t sequences);
   PolicyKind policyKind() const { return options_.policy; }
@@ -135,8 +134,8 @@ public:
   /// Between acquire and release of a layer: the share of the attention to it that each block had, [sequences][stride] of the step. A page counts for the most
   /// that a sequence and a layer gave it.
   void observe(const float *shares);
-  /// A layer past the last one stands for the first ones of the next step.
-  /// False: nothing had to move.
+  /// A layer past the last one stands for the first ones of the next step. With the predictor layer_ahead a call while a layer is held is
+  /// put off until its release, when the layer's shares are known. False: nothing had to move.
   bool prefetch(int64_t layer, int64_t first, int64_t count);
   /// Some page was replaced: several rows may write to the same place.
   bool failed() const { return !failure_.ok(); }
@@ -253,9 +252,23 @@ private:
   /// Begun; or not, since a page that gives way has to be stored first; or since none may.
   enum class Fetch : uint8_t { Begun, NotYet, NoRoom };
   Fetch prefetchPage(uint32_t number);
-  bool prefetches() const { return options_.prefetch && options_.prefetchWindow > 0; }
-  int64_t prefetchEnd(int64_t sequence, int64_t first, int64_t count) const;
-  uint64_t shareWindows(uint32_t group, int64_t first, int64_t count);
+  // Ahead.cpp.
+  struct Ask {
+    uint32_t group;
+    int64_t first, end; // in block tables
+  };
+  uint32_t topk() const { return std::min(options_.prefetch.topk, blocks_); } // nobody names more blocks than there are
+  bool prefetches() const { return options_.prefetch.strategy != PrefetchStrategy::None && options_.prefetchWindow > 0; }
+  std::pair<int64_t, int64_t> rangeOf(const Ask &ask, int64_t sequence) const;
+  uint32_t pageAt(uint32_t group, int64_t sequence, int64_t place) const;
+  void makeRoomToLook();
+  void putOff(const Ask &ask);
+  void fetchPutOff();
+  void nameHot(const Ask &ask);
+  uint64_t shareWindows(const Ask &ask);
+  bool isAway(const Ask &ask) const;
+  bool fetchAhead(const Ask &ask);
+  bool fetchFor(int64_t sequence, uint32_t number, uint64_t &left, bool &moved);
   void listPages(uint32_t group);
   void dismissOutside(uint32_t group);
   void reportObserved();
@@ -305,7 +318,12 @@ private:
   std::vector<float> shares_;      // [pages] of those in observed_; empty: nothing was ever observed
   std::vector<uint32_t> observed_; // pages of the held group with a share
   std::vector<uint32_t> held_, loads_, fresh_, written_, sealed_, slots_;
-  std::vector<uint32_t> windows_, remaining_; // [sequences] of a prefetch
+  std::vector<uint32_t> windows_, remaining_, named_; // [sequences] of a prefetch; named_: of hot_
+  std::vector<uint32_t> hot_;   // [sequences][topk] places in the block table, hottest first
+  std::vector<float> scores_;   // [blocks] of one sequence
+  std::vector<float> mass_;     // [pages] share of the attention when the page's group was held last; empty: nobody asks
+  std::vector<Ask> putOff_;     // one of a group
+  uint32_t lookedAt_ = none;    // group of the step whose shares came last
   Status failure_;
 
   PagerCounters counters_;

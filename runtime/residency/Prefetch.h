@@ -23,6 +23,23 @@ enum class PrefetchKind : uint8_t { None, Sequential, SeedHotspot, Digest, Layer
 const char *prefetchName(PrefetchKind kind);
 bool prefetchFromName(std::string_view name, PrefetchKind &out);
 
+/// What a pager prefetches of a layer that a step comes to: nothing; its pages in the order of block tables; only those that the predictor
+/// names, the hottest first; or these first, and then the others.
+enum class PrefetchStrategy : uint8_t { None, Sequential, Hotspot, Hybrid };
+
+/// Names, for each sequence and layer, the blocks with the largest shares of the attention: in the layer that the step attended to last, or in the same layer when it was
+/// attended to last, in an earlier step.
+enum class PrefetchPredictor : uint8_t { LayerAhead, SeedHotspot };
+
+struct Prefetching {
+  PrefetchStrategy strategy = PrefetchStrategy::Sequential;
+  PrefetchPredictor predictor = PrefetchPredictor::LayerAhead;
+  uint32_t topk = 2;           // blocks that the predictor names
+  uint64_t bytes = UINT64_MAX; // that may be under way together
+
+  bool looksAtAttention() const { return strategy == PrefetchStrategy::Hotspot || strategy == PrefetchStrategy::Hybrid; }
+};
+
 /// How pages are numbered. A block has one page in each group of layers.
 struct PageNumbering {
   uint32_t blocks = 0;

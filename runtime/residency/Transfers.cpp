@@ -215,6 +215,8 @@ void Pager::discard(uint32_t block) {
     Page &page = pages_[number];
     if (page.state == State::Absent)
       continue;
+    if (!mass_.empty())
+      mass_[number] = 0;
     note(TraceEvent::Kind::Free, number);
     policy_->removed(number, false);
     leaving_ -= page.leaving;

@@ -34,6 +34,10 @@ void ConfigWatch::look() {
     std::fprintf(stderr, "quire-run: warning: %s; the run goes on as before\n", status.text().c_str());
     return;
   }
+  if (tunePool(pool_, read.config) != QUIRE_OK) {
+    std::fprintf(stderr, "quire-run: warning: %s: %s; the run goes on as before\n", path_.c_str(), quire_last_error());
+    return;
+  }
   for (const config::Change &change : read.changes) {
     if (change.reloadable)
       std::fprintf(stderr, "quire-run: %s: %s -> %s\n", change.key.c_str(), change.before.c_str(), change.after.c_str());
@@ -43,7 +47,6 @@ void ConfigWatch::look() {
     fixedTold_ |= !change.reloadable;
   }
   current_ = read.config;
-  tunePool(pool_, current_);
 }
 
 } // namespace quire::serving

@@ -4,13 +4,16 @@
 
 namespace quire::serving {
 
+static_assert(static_cast<int>(config::PrefetchStrategy::Hybrid) == QUIRE_PREFETCH_HYBRID, "the same numbers");
+
 quire_status tunePool(quire_pool *pool, const config::Config &config) {
   quire_pool_tuning tuning = {};
   tuning.struct_size = sizeof(tuning);
   tuning.reserve_ratio = config.memory.reserveRatio;
   tuning.pin_budget = config.dialogue.pinBudget;
-  tuning.prefetch_strategy =
-      config.prefetch.strategy == config::PrefetchStrategy::None ? QUIRE_PREFETCH_NONE : QUIRE_PREFETCH_SEQUENTIAL;
+  tuning.prefetch_strategy = static_cast<int64_t>(config.prefetch.strategy);
+  tuning.prefetch_predictor = config.prefetch.predictor == config::Predictor::SeedHotspot ? QUIRE_PREDICT_SEED_HOTSPOT : QUIRE_PREDICT_LAYER_AHEAD;
+  tuning.prefetch_topk = config.prefetch.topk;
   tuning.prefetch_window = config.prefetch.windowSize;
   tuning.prefetch_bytes = config.prefetch.maxInflight;
   quire_dialogue_options dialogue = {};

@@ -222,8 +222,8 @@ TEST(Config, WhatIsNotImplementedIsRefused) {
       EXPECT_NE(error.find(": not implemented: " + std::string(key.name)), std::string::npos) << error;
     refused += !key.implemented;
   }
-  EXPECT_EQ(errorOf("prefetch:\n  strategy: hybrid\n", Keys::Implemented), "f.yaml:2:13: not implemented: prefetch.strategy: hybrid");
-  EXPECT_EQ(errorOf("prefetch:\n  strategy: none\n", Keys::Implemented), "none");
+  EXPECT_EQ(errorOf("prefetch:\n  predictor: digest\n", Keys::Implemented), "f.yaml:2:14: not implemented: prefetch.predictor: digest");
+  EXPECT_EQ(errorOf("prefetch:\n  strategy: hybrid\n  predictor: seed_hotspot\n", Keys::Implemented), "none");
   EXPECT_EQ(printConfig(Config()).find("compress:") == std::string::npos, refused > 0);
   EXPECT_EQ(errorOf(printConfig(Config()), Keys::Implemented), "none");
 }

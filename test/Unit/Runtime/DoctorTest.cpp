@@ -142,7 +142,7 @@ TEST(Doctor, LowAccuracyShrinksTheWindowOrEndsHotSpots) {
   v.counters.prefetchUseful = v.counters.prefetchTimely = 499;
   expectFinding(v, "prefetch-accuracy", 0.499, "prefetch.strategy: hybrid -> sequential");
   v.prefetch = PrefetchKind::SeedHotspot;
-  expectFinding(v, "prefetch-accuracy", 0.499, "prefetch.strategy: seed_hotspot -> none");
+  expectFinding(v, "prefetch-accuracy", 0.499, "prefetch.strategy: hotspot -> none");
   v.prefetch = PrefetchKind::Sequential;
   expectFinding(v, "prefetch-accuracy", 0.499, "prefetch.window_size: 3 -> 1");
   v.window = 1;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pools of two tiers: what steps compute must not depend on where pages lie, who gives way, when transfers end, or what fails.
+#include "AllocationCount.h"
+#include "MarkModel.h"
 #include "TieredPool.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -9,6 +12,8 @@
 using namespace quire;
 using namespace quire::test;
 using runtime::PolicyKind;
+using runtime::PrefetchPredictor;
+using runtime::PrefetchStrategy;
 using runtime::Transfer;
 
 namespace {
@@ -160,13 +165,17 @@ public:
 
 TEST(Pager, RandomServingMatchesUnlimitedMemory) {
   PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
-  for (uint64_t seed = 0; seed < 12; ++seed) {
+  PrefetchStrategy strategies[] = {PrefetchStrategy::Sequential, PrefetchStrategy::Hotspot, PrefetchStrategy::Hybrid};
+  for (uint64_t seed = 0; seed < 18; ++seed) {
     TieredSettings settings;
     settings.policy = kinds[seed % 4];
     settings.seed = seed;
     settings.fastPages = 6 + static_cast<int64_t>(seed / 3);
     settings.slowPages = seed % 3 ? 80 : 30;
     settings.window = static_cast<int64_t>(seed % 5);
+    settings.prefetch.strategy = strategies[(seed + seed / 6) % 3];
+    settings.prefetch.predictor = seed % 2 ? PrefetchPredictor::LayerAhead : PrefetchPredictor::SeedHotspot;
+    settings.prefetch.topk = 1 + static_cast<uint32_t>(seed % 4);
     settings.layersPerPage = 1 + static_cast<int64_t>(seed % 3);
     Serving serving(settings, seed + 1);
     serving.operate(120);
@@ -254,9 +263,25 @@ TEST(Pager, PrefetchFollowsItsTuning) {
   tuning.prefetch_bytes = UINT64_MAX;
   ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK);
   EXPECT_GT(issuedIn(5), 0u);
-  tuning.prefetch_strategy = 2;
+  for (int64_t predictor : {QUIRE_PREDICT_LAYER_AHEAD, QUIRE_PREDICT_SEED_HOTSPOT}) { // the executor did not observe so far
+    tuning.prefetch_strategy = QUIRE_PREFETCH_HOTSPOT;
+    tuning.prefetch_predictor = predictor;
+    tuning.prefetch_topk = 3;
+    ASSERT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_OK) << quire_last_error();
+    EXPECT_EQ(tuningOf(pool).prefetch_topk, 3);
+    EXPECT_GT(issuedIn(20), 0u) << predictor;
+  }
+  tuning.prefetch_predictor = 2;
   EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
-  EXPECT_STREQ(quire_last_error(), "prefetch_strategy: expected 0 or 1, but got 2");
+  EXPECT_STREQ(quire_last_error(), "prefetch_predictor: expected 0 or 1, but got 2");
+  tuning.prefetch_predictor = QUIRE_PREDICT_LAYER_AHEAD;
+  tuning.prefetch_topk = 0;
+  EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "prefetch_topk: expected at least 1 block, but got 0");
+  tuning.prefetch_topk = 2;
+  tuning.prefetch_strategy = 4;
+  EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "prefetch_strategy: expected 0 to 3, but got 4");
   tuning.prefetch_strategy = QUIRE_PREFETCH_SEQUENTIAL;
   tuning.prefetch_window = -1;
   EXPECT_EQ(quire_pool_set_tuning(pool, &tuning), QUIRE_INVALID_ARGUMENT);
@@ -304,6 +329,116 @@ TEST(Pager, PrefetchWindowsAreSharedByTheBatch) {
     EXPECT_EQ(fetched, expected) << limit;
   }
 }
+
+namespace {
+
+/// Places in the block table that a layer's attention had most of, hottest first.
+std::vector<int64_t> hottest(const Serving &serving, int64_t layer, size_t most) {
+  const float *shares = nullptr;
+  int64_t sequences = 0, stride = 0;
+  EXPECT_EQ(quire_executor_attention(serving.executor.get(), layer, &shares, &sequences, &stride), QUIRE_OK);
+  std::vector<int64_t> places(static_cast<size_t>(stride));
+  for (size_t i = 0; i < places.size(); ++i)
+    places[i] = static_cast<int64_t>(i);
+  std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return shares[a] != shares[b] ? shares[a] > shares[b] : a < b; });
+  places.resize(std::min(most, places.size()));
+  return places;
+}
+
+/// Of one sequence, places in its block table in the order in which the layer's prefetches began.
+std::vector<int64_t> prefetched(const Serving &serving, uint32_t layer) {
+  quire_pool *pool = serving.tiered.pool.get();
+  const int32_t *blocks;
+  int64_t count;
+  EXPECT_EQ(quire_sequence_table(pool, serving.live.begin()->first, &blocks, &count), QUIRE_OK);
+  const runtime::Trace &trace = *pool->pool->trace();
+  std::vector<int64_t> places;
+  for (const runtime::TraceEvent &event : trace.events())
+    if (event.kind == runtime::TraceEvent::Kind::Prefetch && trace.numbering.groupOf(event.page) == layer)
+      places.push_back(std::find(blocks, blocks + count, static_cast<int32_t>(trace.numbering.blockOf(event.page))) - blocks);
+  return places;
+}
+
+} // namespace
+
+/// hotspot begins with the hottest page and ends after the k-th; hybrid goes on with the others in their order.
+TEST(Pager, PrefetchesTheHottestPagesFirst) {
+  for (PrefetchStrategy strategy : {PrefetchStrategy::Hotspot, PrefetchStrategy::Hybrid})
+    for (PrefetchPredictor predictor : {PrefetchPredictor::LayerAhead, PrefetchPredictor::SeedHotspot}) {
+      TieredSettings settings;
+      settings.fastPages = 60;
+      settings.window = 5;
+      settings.prefetch = {strategy, predictor, 3};
+      Serving serving(settings, 21);
+      quire_pool *pool = serving.tiered.pool.get();
+      serving.create();
+      auto &[sequence, tokens] = *serving.live.begin();
+      while (tokens.size() < 101)
+        ASSERT_EQ(serving.step(1, 5), QUIRE_OK) << quire_last_error();
+      std::vector<int64_t> hot = hottest(serving, 1, 3); // of the step before
+      int64_t full = static_cast<int64_t>(tokens.size()) / toyInfo().block_tokens; // what is not full stays where it is
+      ASSERT_EQ(quire_sequence_unload(pool, sequence, 0, static_cast<int64_t>(tokens.size())), QUIRE_OK);
+      ASSERT_EQ(quire_pool_settle(pool), QUIRE_OK);
+      ASSERT_EQ(quire_pool_trace(pool, 10000), QUIRE_OK);
+      ASSERT_EQ(serving.step(1, 1), QUIRE_OK) << quire_last_error();
+      if (predictor == PrefetchPredictor::LayerAhead)
+        hot = hottest(serving, 0, 3);
+      ASSERT_EQ(hot.size(), 3u);
+      hot.erase(std::remove_if(hot.begin(), hot.end(), [&](int64_t place) { return place >= full; }), hot.end());
+      ASSERT_GE(hot.size(), 2u);
+      EXPECT_GT(hot[0], hot[1]) << "not the order of the table";
+      std::vector<int64_t> expected = hot;
+      for (int64_t i = 0; strategy == PrefetchStrategy::Hybrid && expected.size() < 5; ++i)
+        if (std::find(hot.begin(), hot.end(), i) == hot.end())
+          expected.push_back(i);
+      EXPECT_EQ(prefetched(serving, 0), std::vector<int64_t>()) << "nobody asks for it";
+      EXPECT_EQ(prefetched(serving, 1), expected) << static_cast<int>(strategy) << static_cast<int>(predictor);
+    }
+}
+
+TEST(Pager, HotPrefetchingNeedsAModelThatTellsWhatItAttendsTo) {
+  TieredPool tiered = makeTieredPool({}, markInfo());
+  quire_pool_tuning tuning = tuningOf(tiered.pool.get());
+  for (int64_t strategy : {QUIRE_PREFETCH_HOTSPOT, QUIRE_PREFETCH_HYBRID}) {
+    tuning.prefetch_strategy = strategy;
+    EXPECT_EQ(quire_pool_set_tuning(tiered.pool.get(), &tuning), QUIRE_INVALID_ARGUMENT);
+    EXPECT_STREQ(quire_last_error(), "prefetch strategy: hotspot and hybrid need a model that tells what it attends to, but no layer of this one does");
+  }
+  EXPECT_EQ(tuningOf(tiered.pool.get()).prefetch_strategy, QUIRE_PREFETCH_SEQUENTIAL);
+}
+
+#ifndef QUIRE_CHECK_INVARIANTS
+/// The same step again and again, with pages that come and go.
+TEST(Pager, StepsThatLookAtAttentionUseNoHeap) {
+  for (PrefetchPredictor predictor : {PrefetchPredictor::LayerAhead, PrefetchPredictor::SeedHotspot}) {
+    TieredSettings settings;
+    settings.fastPages = 12;
+    settings.prefetch = {PrefetchStrategy::Hybrid, predictor, 3};
+    Serving serving(settings, 3);
+    quire_pool *pool = serving.tiered.pool.get();
+    serving.create();
+    auto &[sequence, tokens] = *serving.live.begin();
+    while (tokens.size() < 90)
+      ASSERT_EQ(serving.step(1, 5), QUIRE_OK) << quire_last_error();
+    int64_t length = static_cast<int64_t>(tokens.size()), count = 1, token = 1, allocated = 0;
+    uint64_t issued = 0;
+    quire_batch batch = {sizeof(batch), 1, &sequence, &count, &token, nullptr, 0};
+    for (int i = 0; i < 40; ++i) {
+      ASSERT_EQ(quire_sequence_truncate(pool, sequence, length), QUIRE_OK);
+      int64_t before = allocations.load();
+      uint64_t had = serving.counters().prefetchIssued;
+      quire_status status = quire_executor_step(serving.executor.get(), &batch, nullptr);
+      if (i >= 20) { // the slow tier of tests allocates a slot when it is stored for the first time
+        allocated += allocations.load() - before;
+        issued += serving.counters().prefetchIssued - had;
+      }
+      ASSERT_EQ(status, QUIRE_OK) << quire_last_error();
+    }
+    EXPECT_EQ(allocated, 0);
+    EXPECT_GT(issued, 0u);
+  }
+}
+#endif
 
 TEST(Pager, EverythingFastMovesNothing) {
   TieredSettings settings;
@@ -594,6 +729,8 @@ TEST(Pager, APrefetchTakesOnlyPagesThatTheStepReachesLater) {
     settings.window = 8;
     settings.seed = seed;
     settings.policy = seed % 2 ? PolicyKind::Lru : PolicyKind::Scan;
+    settings.prefetch.strategy = seed < 3 ? PrefetchStrategy::Sequential : seed < 6 ? PrefetchStrategy::Hotspot : PrefetchStrategy::Hybrid;
+    settings.prefetch.predictor = seed % 4 < 2 ? PrefetchPredictor::LayerAhead : PrefetchPredictor::SeedHotspot;
     Serving serving(settings, seed);
     serving.create(); // all blocks are of one sequence, so that each step reaches every page
     while (serving.live.begin()->second.size() < 90)

@@ -181,7 +181,7 @@ TEST_F(QuireRun, Configuration) {
   std::string printed = readFile(file("stdout"));
   EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  reserve_ratio: 0.1\n"
                      "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
-                     "prefetch:\n  window_size: 3\n  strategy: sequential\n  max_inflight: 8MiB\n"
+                     "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
                      "document:\n  importance: tfidf\n  unload_processed: true\n"
                      "share:\n  prefix_cache: true\n"
@@ -227,6 +227,21 @@ TEST_F(QuireRun, DoctorSpeaksByTheConfiguration) {
   EXPECT_NE(strict.find("above 0.00"), std::string::npos) << strict;
   EXPECT_EQ(lax.find("low-hit-rate"), std::string::npos) << lax;
   EXPECT_EQ(lax.find("table-time"), std::string::npos) << lax;
+}
+
+/// What is fetched first changes no token.
+TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *keys : {"hotspot, predictor: layer_ahead, topk: 3", "hotspot, predictor: seed_hotspot", "hybrid, predictor: layer_ahead", "hybrid, predictor: seed_hotspot, topk: 1"}) {
+    writeFile(file("c.yaml"), "prefetch: {strategy: " + std::string(keys) + "}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=30KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
+    EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
+  }
 }
 
 /// Turns of a request are held; the tokens are the same.

@@ -54,6 +54,7 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
   options.layersPerPage = settings.layersPerPage;
   options.paging.policy = settings.policy;
   options.paging.prefetchWindow = settings.window;
+  options.paging.prefetch = settings.prefetch;
   if (settings.thread)
     options.clock = std::make_shared<SystemClock>();
   else

@@ -35,6 +35,7 @@ struct TieredSettings {
   uint64_t seed = 1;
   runtime::PolicyKind policy = runtime::PolicyKind::Scan;
   int64_t window = 3;
+  runtime::Prefetching prefetch;
   int64_t layersPerPage = 1;
   bool poison = true;
   bool zeroOnFree = false;
