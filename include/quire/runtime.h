@@ -268,12 +268,14 @@ quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options,
  * (the lower half of its handle) as label, what is nobody's in particular has none. */
 quire_status quire_metrics(quire_pool *pool, const char **text);
 
-/* Makes the fast tier of a pool with a slow one as large as this, at most as large as it was made. Made smaller, pages move to
- * the slow tier and together, and the memory goes back to the system; waits for the slow tier. Larger again, memory is
- * committed. blocks_limit and step_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On
- * failure the size is as before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than both tiers would hold (cached prefixes
- * without users give way), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another
- * size, or if a page that quire_pool_pin holds lies in what would go. */
+/* Makes the pool's memory, with a slow tier the fast one, as large as this: at most as large as it was made, and at least one block.
+ * Made smaller, the memory of free blocks goes back to the system, as far as these fill whole pages of it; with a slow tier pages
+ * move there and together first, which waits for it. Larger again, memory is committed. blocks_limit, step_blocks and
+ * reserve_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On failure the size is as
+ * before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than there would be (cached prefixes without users give way, but only
+ * if that is enough), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another size, for
+ * a pool with `exportable`, or if a page that quire_pool_pin holds lies in what would go. After QUIRE_NO_SPACE cached blocks that gave way
+ * are gone. */
 quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
 /* Finishes every transfer that is under way. */

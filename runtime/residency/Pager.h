@@ -152,6 +152,8 @@ public:
   /// Blocks that have room in both tiers; at most blocks(), after resize fewer.
   int64_t blockLimit() const { return blockLimit_; }
   int64_t blockLimitOf(uint64_t pages) const;
+  /// What of resize() needs no transfer to fail.
+  Status checkResize(uint64_t pages) const;
 
   /// Waits for everything that is under way.
   void settle();
