@@ -180,6 +180,7 @@ typedef struct quire_paging_stats {
   int64_t stall_ns, table_ns, step_ns, steps;
   int64_t pinned_blocks, pin_budget_blocks; /* of quire_sequence_pin and of dialogues: that are held now, and at most */
   int64_t pins_given_up;                    /* blocks that were held no longer, beyond the budget or for a step */
+  int64_t erasures_failed;                  /* slots of the slow tier that could not be erased: they are never used again and may hold what they held */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -322,7 +323,8 @@ quire_status quire_sequence_fork(quire_pool *pool, quire_sequence sequence, int6
 
 /* Makes room for `tokens` more than the length, in blocks that no other sequence shares. All or nothing; QUIRE_OUT_OF_BLOCKS
  * or QUIRE_TOO_LONG. Repeating it is free. With a slow tier also QUIRE_PAGE_LOST or QUIRE_NO_SPACE, if a shared block cannot be
- * copied; cached blocks that gave way for that are gone. */
+ * copied. What is lost is found out before any cached block gives way; cached blocks that gave way for a copy that then finds
+ * no room are gone. */
 quire_status quire_sequence_reserve(quire_pool *pool, quire_sequence sequence, int64_t tokens);
 
 /* Declares `tokens` reserved positions written. quire_executor_step does this itself. */
