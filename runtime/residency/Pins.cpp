@@ -116,6 +116,8 @@ Status Pager::unload(uint32_t block) {
     Page &page = pages_[number];
     if (page.pins > 0 || !waitFor(number, clock_.now() + options_.deadlineNs) || page.state != State::Resident)
       continue;
+    if (page.dirty && !canStore(page))
+      settle(); // slots that are being erased are free then
     if (!page.dirty)
       evict(number);
     else if (!canStore(page) || !startStore(number, true))

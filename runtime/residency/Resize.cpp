@@ -63,6 +63,8 @@ Status Pager::shrink(uint32_t pages) {
       continue;
     assert(page.state == State::Resident && slots_[used] < pages);
     std::memcpy(slotAddress(slots_[used]), slotAddress(page.fast), geometry_.pageBytes);
+    if (options_.zeroOnFree || options_.poison) // the system takes whole pages of its own only
+      std::memset(slotAddress(page.fast), 0, geometry_.pageBytes);
     counters_.bytesCompacted += geometry_.pageBytes;
     page.fast = slots_[used++];
   }
