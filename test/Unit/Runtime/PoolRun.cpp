@@ -20,6 +20,7 @@ static bool ofTiers(quire_status status) {
 }
 
 bool PoolRun::ended(quire_status expected, quire_status status) {
+  last_ = status;
   ++counts_.ends[status];
   ++(status == QUIRE_OK ? counts_.succeeded : counts_.refused)[kind_];
   ++calls_;

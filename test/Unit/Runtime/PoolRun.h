@@ -163,6 +163,7 @@ private:
   quire_pool_tuning tuning_ = {};
   bool traced_ = false;
   std::vector<uint64_t> left_; // histories of what was stored at the end
+  quire_status last_ = QUIRE_OK; // how the last call ended
   uint64_t calls_ = 0;
   size_t kind_ = opKinds; // of the operation; between two of them opKinds
   std::string doing_;

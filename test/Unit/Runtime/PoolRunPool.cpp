@@ -285,9 +285,9 @@ void PoolRun::syncRoom() {
     reference_->setRoom(pool.blocksFree(), pool.blocksReclaimable());
 }
 
-/// How many cached blocks gave way does then, too.
+/// How many cached blocks gave way does then, too, and so it does when a copy found no room beside pages that are held by hand.
 void PoolRun::syncEvictions() {
-  if (!degraded_)
+  if (!degraded_ && last_ != QUIRE_NO_SPACE)
     return;
   AsServer server(*this);
   int64_t evicted = 0, known = 0;
