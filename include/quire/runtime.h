@@ -180,6 +180,7 @@ typedef struct quire_paging_stats {
   int64_t stall_ns, table_ns, step_ns, steps;
   int64_t pinned_blocks, pin_budget_blocks; /* of quire_sequence_pin and of dialogues: that are held now, and at most */
   int64_t pins_given_up;                    /* blocks that were held no longer, beyond the budget or for a step */
+  int64_t erasures_failed;                  /* slots of the slow tier that could not be erased: they are never used again and may hold what they held */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -278,12 +279,14 @@ quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options,
  * (the lower half of its handle) as label, what is nobody's in particular has none. */
 quire_status quire_metrics(quire_pool *pool, const char **text);
 
-/* Makes the fast tier of a pool with a slow one as large as this, at most as large as it was made. Made smaller, pages move to
- * the slow tier and together, and the memory goes back to the system; waits for the slow tier. Larger again, memory is
- * committed. blocks_limit and step_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On
- * failure the size is as before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than both tiers would hold (cached prefixes
- * without users give way), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another
- * size, or if a page that quire_pool_pin holds lies in what would go. */
+/* Makes the pool's memory, with a slow tier the fast one, as large as this: at most as large as it was made, and at least one block.
+ * Made smaller, the memory of free blocks goes back to the system, as far as these fill whole pages of it; with a slow tier pages
+ * move there and together first, which waits for it. Larger again, memory is committed. blocks_limit, step_blocks and
+ * reserve_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On failure the size is as
+ * before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than there would be (cached prefixes without users give way, but only
+ * if that is enough), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another size, for
+ * a pool with `exportable`, or if a page that quire_pool_pin holds lies in what would go. After QUIRE_NO_SPACE cached blocks that gave way
+ * are gone. */
 quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
 /* Finishes every transfer that is under way. */
@@ -330,7 +333,8 @@ quire_status quire_sequence_fork(quire_pool *pool, quire_sequence sequence, int6
 
 /* Makes room for `tokens` more than the length, in blocks that no other sequence shares. All or nothing; QUIRE_OUT_OF_BLOCKS
  * or QUIRE_TOO_LONG. Repeating it is free. With a slow tier also QUIRE_PAGE_LOST or QUIRE_NO_SPACE, if a shared block cannot be
- * copied; cached blocks that gave way for that are gone. */
+ * copied. What is lost is found out before any cached block gives way; cached blocks that gave way for a copy that then finds
+ * no room are gone. */
 quire_status quire_sequence_reserve(quire_pool *pool, quire_sequence sequence, int64_t tokens);
 
 /* Declares `tokens` reserved positions written. quire_executor_step does this itself. */

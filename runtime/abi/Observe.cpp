@@ -48,13 +48,13 @@ static PrefetchKind kindOf(PrefetchStrategy strategy) {
 static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   Vitals vitals;
   vitals.blockTokens = static_cast<uint64_t>(pool.blockTokens());
-  uint64_t used = static_cast<uint64_t>(pool.blocksTotal() - pool.blocksFree());
+  uint64_t used = static_cast<uint64_t>(pool.blocksUsed());
   uint64_t block = static_cast<uint64_t>(pool.blockBytes());
   vitals.allocatedBytes = used * block;
   vitals.liveBytes = vitals.allocatedBytes - static_cast<uint64_t>(pool.emptyPositions()) * block / vitals.blockTokens;
   vitals.freeBytes = vitals.largestFreeBytes = static_cast<uint64_t>(pool.blocksFree()) * block;
   vitals.tableBytes = pool.tableBytes();
-  vitals.kvBytes = static_cast<uint64_t>(pool.blocksTotal()) * block;
+  vitals.kvBytes = static_cast<uint64_t>(pool.blocksLimit()) * block;
   if (pool.reserveBlocks() > 0 || pool.reserveCounters().exhausted > 0)
     vitals.reserveRatio = pool.reserveRatio();
   vitals.reservePeak = static_cast<uint64_t>(pool.reserveCounters().peak);

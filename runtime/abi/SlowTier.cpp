@@ -91,6 +91,7 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.pinned_blocks, pager->pinned().held()},
       {&stats.pin_budget_blocks, pager->pinned().budget()},
       {&stats.pins_given_up, c.pinsGivenUp},
+      {&stats.erasures_failed, c.erasuresFailed},
   };
   for (auto [field, value] : fields)
     *field = static_cast<int64_t>(value);

@@ -35,6 +35,8 @@ public:
   /// or write: this mapping is the only writable one there can be.
   Status mapShared(size_t bytes);
 
+  bool isShared() const { return file_ >= 0; }
+
   /// Opens the file of mapShared() for reading; the caller closes it.
   Status openShared(int &descriptor) const;
 

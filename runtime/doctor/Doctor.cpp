@@ -111,6 +111,11 @@ void Examination::examineTransfers() {
         format("the content of %llu pages could not be read back: the slow tier's device fails or its files were changed",
                static_cast<unsigned long long>(c.pagesLost)),
         "");
+  if (c.erasuresFailed > 0)
+    add("not-erased", Severity::Problem, static_cast<double>(c.erasuresFailed), 0,
+        format("%llu slots of the slow tier could not be erased and may still hold keys and values of sequences that ended: erase the device",
+               static_cast<unsigned long long>(c.erasuresFailed)),
+        "");
   if (c.noSpace > 0)
     add("slow-tier-full", Severity::Problem, static_cast<double>(c.noSpace), 0,
         format("the slow tier had no room for %llu pages", static_cast<unsigned long long>(c.noSpace)),

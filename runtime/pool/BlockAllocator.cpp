@@ -4,6 +4,7 @@
 
 #include "core/Random.h"
 
+#include <algorithm>
 #include <cassert>
 #include <numeric>
 #include <utility>
@@ -52,6 +53,23 @@ uint32_t BlockAllocator::popFront() {
   return block;
 }
 
+void BlockAllocator::withhold(uint32_t block) {
+  Block &b = blocks_[block];
+  assert(b.references == 0 && b.previous != away);
+  (b.previous == none ? head_ : blocks_[b.previous].next) = b.next;
+  (b.next == none ? tail_ : blocks_[b.next].previous) = b.previous;
+  b.next = none;
+  b.previous = away;
+  --freeCount_;
+  ++withheldCount_;
+}
+
+void BlockAllocator::bringBack(uint32_t block) {
+  assert(isWithheld(block));
+  pushBack(block);
+  --withheldCount_;
+}
+
 bool BlockAllocator::allocate(uint32_t count, std::vector<int32_t> &out) {
   if (count > freeCount_)
     return false;
@@ -63,8 +81,7 @@ bool BlockAllocator::allocate(uint32_t count, std::vector<int32_t> &out) {
     out.push_back(static_cast<int32_t>(block));
   }
   allocations_ += count;
-  uint32_t used = total() - freeCount_;
-  peak_ = used > peak_ ? used : peak_;
+  peak_ = std::max(peak_, usedCount());
   return true;
 }
 
@@ -113,12 +130,18 @@ Status BlockAllocator::validate() const {
     return failure(QUIRE_INVARIANT_BROKEN, "the free list does not end at its tail");
   if (count != freeCount_)
     return failure(QUIRE_INVARIANT_BROKEN, "%u blocks on the free list, but %u counted", count, freeCount_);
+  uint32_t withheld = 0;
   for (uint32_t block = 0; block < total(); ++block) {
-    if (!listed[block] && blocks_[block].references == 0)
+    withheld += isWithheld(block);
+    if (isWithheld(block) && (listed[block] || blocks_[block].references != 0))
+      return failure(QUIRE_INVARIANT_BROKEN, "block %u is withheld, but free or referenced", block);
+    if (!listed[block] && !isWithheld(block) && blocks_[block].references == 0)
       return failure(QUIRE_INVARIANT_BROKEN, "block %u is neither free nor referenced", block);
     if (blocks_[block].generation == 0)
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has no generation", block);
   }
+  if (withheld != withheldCount_)
+    return failure(QUIRE_INVARIANT_BROKEN, "%u blocks are withheld, but %u counted", withheld, withheldCount_);
   return success();
 }
 

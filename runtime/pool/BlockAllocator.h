@@ -11,9 +11,9 @@
 
 namespace quire::runtime {
 
-/// Blocks 0 .. total-1, each either free (on the intrusive list, no references)
-/// or in use (off the list, at least one reference). Allocation and release are
-/// O(1) per block and never fail halfway.
+/// Blocks 0 .. total-1, each either free (on the intrusive list, no references),
+/// in use (off the list, at least one reference) or withheld (neither). Allocation
+/// and release are O(1) per block and never fail halfway.
 class BlockAllocator {
 public:
   struct Options {
@@ -28,6 +28,8 @@ public:
 
   uint32_t total() const { return static_cast<uint32_t>(blocks_.size()); }
   uint32_t freeCount() const { return freeCount_; }
+  uint32_t withheldCount() const { return withheldCount_; }
+  uint32_t usedCount() const { return total() - freeCount_ - withheldCount_; }
   uint32_t peak() const { return peak_; }
   uint64_t allocations() const { return allocations_; }
 
@@ -41,16 +43,22 @@ public:
   /// Drops a reference of a block in use; true if that made it free.
   bool release(uint32_t block);
 
+  /// Takes a free block out of circulation, and brings it back. O(1).
+  void withhold(uint32_t block);
+  void bringBack(uint32_t block);
+  bool isWithheld(uint32_t block) const { return blocks_[block].previous == away; }
+
   uint32_t references(uint32_t block) const { return blocks_[block].references; }
 
   /// Number of times the block became free, plus one.
   uint32_t generation(uint32_t block) const { return blocks_[block].generation; }
 
-  /// Checks the list, the counts and the split into free and in use.
+  /// Checks the list, the counts and the split into free, in use and withheld.
   Status validate() const;
 
 private:
   static constexpr uint32_t none = UINT32_MAX;
+  static constexpr uint32_t away = UINT32_MAX - 1; // in `previous`: withheld
 
   struct Block {
     uint32_t previous = none;
@@ -68,6 +76,7 @@ private:
   uint32_t head_ = none;
   uint32_t tail_ = none;
   uint32_t freeCount_ = 0;
+  uint32_t withheldCount_ = 0;
   uint32_t peak_ = 0;
   uint64_t allocations_ = 0;
   bool shuffle_ = false;

@@ -93,9 +93,9 @@ void Pool::setDialogue(DialogueRules rules) {
 }
 
 /// Of a sequence with turns: the last of these and what follows them, the last
-/// pages whatever their turn, and the important ones.
+/// pages whatever their turn, and the important ones. Of one that lost its turns nothing.
 void Pool::holdRecent(Sequence &sequence) {
-  if (sequence.turns.empty())
+  if (sequence.turns.empty() && sequence.holds.empty())
     return;
   sequence.holds.resize(sequence.blocks.size());
   int64_t turns = static_cast<int64_t>(sequence.turns.size()), blocks = static_cast<int64_t>(sequence.blocks.size());
@@ -106,7 +106,7 @@ void Pool::holdRecent(Sequence &sequence) {
   }
   const std::vector<int64_t> &important = dialogue_.importantPages;
   for (int64_t i = 0; i < blocks; ++i) {
-    bool wanted = i >= tail || std::find(important.begin(), important.end(), i) != important.end();
+    bool wanted = turns > 0 && (i >= tail || std::find(important.begin(), important.end(), i) != important.end());
     Hold &hold = sequence.holds[static_cast<size_t>(i)];
     if (wanted != hold.byRule)
       changePins(sequence.blocks[static_cast<size_t>(i)], wanted ? 1 : -1);

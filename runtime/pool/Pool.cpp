@@ -15,8 +15,6 @@ namespace quire::runtime {
 /// Start of every layer's arena: a cache line, which also suits every vector.
 static constexpr uint64_t layerAlignment = 64;
 
-static constexpr unsigned char poisonByte = 0xFF;
-
 static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(generation) << 32 | index; }
 
 Pool::Pool(uint32_t blocks, const Options &options)
@@ -118,8 +116,7 @@ int64_t Pool::blocksFree() const {
   int64_t free = allocator_.freeCount();
   if (!pager_)
     return free;
-  int64_t used = blocksTotal() - free;
-  return std::max<int64_t>(0, std::min({free, pager_->roomBlocks(0), pager_->blockLimit() - used}));
+  return std::max<int64_t>(0, std::min({free, pager_->roomBlocks(0), pager_->blockLimit() - blocksUsed()}));
 }
 
 int64_t Pool::blocksReclaimable() const {
@@ -135,25 +132,6 @@ int64_t Pool::blocksReclaimable() const {
   int64_t free = allocator_.freeCount() + idle, used = blocksTotal() - free;
   int64_t available = std::min({free, pager_->roomBlocks(slots), pager_->blockLimit() - used});
   return std::max<int64_t>(0, available - blocksFree());
-}
-
-Status Pool::resizeFast(uint64_t bytes) {
-  QUIRE_TRY(serverOnly());
-  if (!pager_)
-    return failure(QUIRE_INVALID_ARGUMENT, "not implemented: resizing a pool without a slow tier");
-  uint64_t pages = bytes / pager_->geometry().pageBytes;
-  auto used = [&] { return blocksTotal() - allocator_.freeCount(); };
-  int64_t limit = pager_->blockLimitOf(pages);
-  if (limit > 0 && used() - blocksReclaimable() > limit)
-    return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks are in use, but a fast tier of %llu pages and the slow one hold %lld",
-                   static_cast<long long>(used() - blocksReclaimable()), static_cast<unsigned long long>(pages),
-                   static_cast<long long>(limit));
-  while (limit > 0 && used() > limit)
-    evict();
-  Status status = pager_->resize(pages);
-  setReserve(reserveRatio_);
-  checkInvariants();
-  return status;
 }
 
 void Pool::fill(uint32_t block, unsigned char byte) {

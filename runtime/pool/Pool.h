@@ -63,9 +63,10 @@ public:
   int64_t blockBytes() const { return blockBytes_; }
   int64_t blocksTotal() const { return allocator_.total(); }
   int64_t blocksFree() const;
-  int64_t blocksLimit() const { return pager_ ? pager_->blockLimit() : blocksTotal(); }
+  int64_t blocksUsed() const { return allocator_.usedCount(); }
+  int64_t blocksLimit() const { return pager_ ? pager_->blockLimit() : blocksTotal() - allocator_.withheldCount(); }
   /// Most blocks that the sequences of one step may have together.
-  int64_t stepBlocks() const { return pager_ ? pager_->stepBlocks() : blocksTotal(); }
+  int64_t stepBlocks() const { return pager_ ? pager_->stepBlocks() : blocksLimit(); }
   /// Null: all blocks are in memory.
   Pager *pager() const { return pager_.get(); }
   /// That would be free without the cached blocks that nobody uses: as many as
@@ -95,7 +96,7 @@ public:
   /// Memory beside the arena.
   uint64_t tableBytes() const;
 
-  /// Of a pool with a slow tier; contract as in quire/runtime.h.
+  /// Resize.cpp; contract as in quire/runtime.h.
   Status resizeFast(uint64_t bytes);
 
   /// Time of handing blocks out and of giving a reference back; nothing is recorded,
@@ -206,6 +207,8 @@ private:
     int64_t hitTokens = 0;
   };
 
+  static constexpr unsigned char poisonByte = 0xFF;
+
   Pool(uint32_t blocks, const Options &options);
 
   Status find(quire_sequence handle, const Sequence *&out) const;
@@ -237,6 +240,12 @@ private:
   template <typename Wanted>
   int64_t dropEntries(Wanted wanted);
   void eraseBlock(uint32_t block);
+  Status fitInto(int64_t limit);
+  Status resizePages(uint64_t pages);
+  Status resizeArena(uint64_t blocks);
+  void withhold(uint32_t block);
+  void giveBackRuns();
+  Status bringBack(uint32_t block);
   Status serverOnly() const;
   Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
   bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);

@@ -11,7 +11,7 @@ static long long ll(int64_t value) { return static_cast<long long>(value); }
 /// Rounded down, so that a pool of few blocks keeps none.
 void Pool::setReserve(double ratio) {
   reserveRatio_ = ratio;
-  int64_t blocks = pager_ ? pager_->fastPages() / pager_->geometry().groups : blocksTotal();
+  int64_t blocks = pager_ ? pager_->fastPages() / pager_->geometry().groups : blocksLimit();
   reserveBlocks_ = static_cast<int64_t>(ratio * static_cast<double>(blocks));
 }
 
@@ -38,7 +38,7 @@ Status Pool::checkRoom(int64_t wanted, int64_t room) {
                    ll(available), ll(reserveBlocks_));
   reserveCounters_.exhausted += room == available;
   return failure(QUIRE_OUT_OF_BLOCKS, "%lld blocks wanted, but %lld of %lld are free", ll(wanted), ll(available),
-                 ll(blocksTotal()));
+                 ll(blocksLimit()));
 }
 
 void Pool::noteTaken(int64_t count) {

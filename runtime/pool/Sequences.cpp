@@ -151,6 +151,13 @@ Status Pool::reserve(quire_sequence handle, int64_t tokens) {
   QUIRE_TRY(checkRoom(cost, room));
   Sequence &sequence = sequences_[static_cast<uint32_t>(handle)];
   bool copy = endsInSharedBlock(sequence);
+  // Cached blocks that give way do not come back, but may be what makes room for the copy: before they go, what is copied
+  // must not be lost. The slow tier may have begun to refuse stores meanwhile.
+  if (copy && pager_ && cost > blocksFree()) {
+    QUIRE_TRY(pager_->read(static_cast<uint32_t>(sequence.blocks[static_cast<size_t>(sequence.length / blockTokens_)])));
+    QUIRE_TRY(roomFor(handle, false, room));
+    QUIRE_TRY(checkRoom(cost, room));
+  }
   takeBlocks(cost, sequence.blocks);
   if (copy) {
     size_t last = static_cast<size_t>(sequence.length / blockTokens_);

@@ -43,6 +43,7 @@ struct PagerCounters {
   uint64_t retries = 0;           // transfers that failed and were repeated
   uint64_t pagesLost = 0;         // content that could not be read back
   uint64_t noSpace = 0;           // stores that the slow tier had no room for
+  uint64_t erasuresFailed = 0;    // slots that may still hold what was to be erased
 
   uint64_t stallNs = 0;           // waited for pages
   uint64_t tableNs = 0;           // translation and bookkeeping, the waiting excluded

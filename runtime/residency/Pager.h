@@ -97,6 +97,9 @@ public:
 
   /// The block's owner ended: its content is gone.
   void discard(uint32_t block);
+  /// Brings each of the block's pages in once, so that what is lost is known. They
+  /// may leave again at once.
+  Status read(uint32_t block);
   /// Copies the content of a block; on failure `to` has none.
   Status copy(uint32_t from, uint32_t to);
 
@@ -148,6 +151,8 @@ public:
   /// Makes the fast tier so large, at most as at first: what it gives up goes back to
   /// the system. Not during a step. On failure it is as large as before.
   Status resize(uint64_t pages);
+  /// What of resize() needs no transfer to fail.
+  Status checkResize(uint64_t pages) const;
   /// Blocks that have room in both tiers; at most blocks(), after resize fewer.
   int64_t blockLimit() const { return blockLimit_; }
   int64_t blockLimitOf(uint64_t pages) const;

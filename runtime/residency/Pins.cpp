@@ -47,6 +47,17 @@ Status Pager::unpin(uint32_t group, uint32_t block) {
   return success();
 }
 
+Status Pager::read(uint32_t block) {
+  char *ignored;
+  for (uint32_t group = 0; group < geometry_.groups; ++group) {
+    if (pages_[pageOf(group, block)].state == State::Absent)
+      continue;
+    QUIRE_TRY(pin(group, block, false, ignored));
+    (void)unpin(group, block);
+  }
+  return success();
+}
+
 Status Pager::copy(uint32_t from, uint32_t to) {
   for (uint32_t group = 0; group < geometry_.groups; ++group) {
     if (pages_[pageOf(group, from)].state == State::Absent)
@@ -105,6 +116,8 @@ Status Pager::unload(uint32_t block) {
     Page &page = pages_[number];
     if (page.pins > 0 || !waitFor(number, clock_.now() + options_.deadlineNs) || page.state != State::Resident)
       continue;
+    if (page.dirty && !canStore(page))
+      settle(); // slots that are being erased are free then
     if (!page.dirty)
       evict(number);
     else if (!canStore(page) || !startStore(number, true))

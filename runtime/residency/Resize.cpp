@@ -23,13 +23,22 @@ int64_t Pager::blockLimitOf(uint64_t pages) const {
       std::min<uint64_t>(blocks_, blocksIn(geometry_, pages, slow_->slots().total() - quarantined_)));
 }
 
-Status Pager::resize(uint64_t pages) {
+Status Pager::checkResize(uint64_t pages) const {
   if (inStep_)
     return failure(QUIRE_INVALID_ARGUMENT, "the fast tier cannot be resized during a step");
   if (pages > fastSlots_.total() || blockLimitOf(pages) == 0)
     return failure(QUIRE_INVALID_ARGUMENT,
                    "expected a fast tier of at most %u pages, which were reserved, and of one block, but got %llu",
                    fastSlots_.total(), static_cast<unsigned long long>(pages));
+  for (const Page &page : pages_)
+    if (page.pins > 0 && page.fast != none && page.fast >= pages)
+      return failure(QUIRE_INVALID_ARGUMENT,
+                     "a page that is pinned by hand lies in the part of the fast tier that is given up");
+  return success();
+}
+
+Status Pager::resize(uint64_t pages) {
+  QUIRE_TRY(checkResize(pages));
   QUIRE_TRY(pages < fastLimit_ ? shrink(static_cast<uint32_t>(pages)) : grow(static_cast<uint32_t>(pages)));
   fastLimit_ = static_cast<uint32_t>(pages);
   blockLimit_ = blockLimitOf(pages);
@@ -40,10 +49,6 @@ Status Pager::resize(uint64_t pages) {
 /// Frees as many slots as are given up, wherever they lie, and moves what lies in the
 /// part that goes into them.
 Status Pager::shrink(uint32_t pages) {
-  for (const Page &page : pages_)
-    if (page.pins > 0 && page.fast != none && page.fast >= pages)
-      return failure(QUIRE_INVALID_ARGUMENT,
-                     "a page that is pinned by hand lies in the part of the fast tier that is given up");
   QUIRE_TRY(obtain(0, fastLimit_ - pages));
   bool enough = slots_.size() == fastLimit_ - pages;
   settle();
@@ -58,6 +63,8 @@ Status Pager::shrink(uint32_t pages) {
       continue;
     assert(page.state == State::Resident && slots_[used] < pages);
     std::memcpy(slotAddress(slots_[used]), slotAddress(page.fast), geometry_.pageBytes);
+    if (options_.zeroOnFree || options_.poison) // the system takes whole pages of its own only
+      std::memset(slotAddress(page.fast), 0, geometry_.pageBytes);
     counters_.bytesCompacted += geometry_.pageBytes;
     page.fast = slots_[used++];
   }

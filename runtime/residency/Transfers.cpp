@@ -111,10 +111,12 @@ void Pager::finishOrphan(uint32_t index) {
     freeSlow(slot);
   } else {
     --erasing_;
-    if (ok)
+    if (ok) {
       slow_->slots().release(slot);
-    else
+    } else {
       ++quarantined_;
+      ++counters_.erasuresFailed;
+    }
     if (!unerased_.empty()) {
       slot = unerased_.back();
       unerased_.pop_back();

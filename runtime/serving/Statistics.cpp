@@ -50,7 +50,7 @@ static Json tiers(const quire_paging_stats &p) {
   root["seals"] = p.seals;
   root["write_backs"] = p.write_backs;
   root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};
-  root["faults"] = {{"retries", p.retries}, {"pages_lost", p.pages_lost}, {"no_space", p.no_space}};
+  root["faults"] = {{"retries", p.retries}, {"pages_lost", p.pages_lost}, {"no_space", p.no_space}, {"erasures_failed", p.erasures_failed}};
   root["ms"] = {{"stall", static_cast<double>(p.stall_ns) / 1e6},
                 {"table", static_cast<double>(p.table_ns) / 1e6},
                 {"steps", static_cast<double>(p.step_ns) / 1e6}};

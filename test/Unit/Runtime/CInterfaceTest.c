@@ -48,6 +48,13 @@ static void tune(quire_pool *pool, quire_sequence sequence, int64_t length, int 
   quire_pool_stats stats;
   stats.struct_size = sizeof(stats);
   CHECK(quire_pool_get_stats(pool, &stats) == QUIRE_OK && stats.blocks_limit == stats.blocks_total);
+  if (!tiered) { /* the size of a pool with a slow tier is that of its pages */
+    uint64_t block = (uint64_t)stats.block_bytes, used = (uint64_t)(stats.blocks_total - stats.blocks_free);
+    CHECK(quire_pool_resize_fast(pool, (used - 1) * block) == QUIRE_OUT_OF_BLOCKS);
+    CHECK(quire_pool_resize_fast(pool, used * block) == QUIRE_OK);
+    CHECK(quire_pool_get_stats(pool, &stats) == QUIRE_OK && stats.blocks_limit == (int64_t)used && stats.blocks_free == 0);
+    CHECK(quire_pool_resize_fast(pool, (uint64_t)stats.blocks_total * block) == QUIRE_OK);
+  }
   quire_sequence fork;
   CHECK(quire_sequence_fork(pool, sequence, length, &fork) == QUIRE_OK);
   CHECK(quire_sequence_release(pool, fork) == QUIRE_OK);

@@ -288,6 +288,10 @@ TEST(Doctor, LostPagesAndAFullSlowTier) {
   expectFinding(v, "pages-lost", 3, "");
   EXPECT_EQ(find(diagnose(v), "pages-lost")->severity, Severity::Problem);
   v = healthy();
+  v.counters.erasuresFailed = 2;
+  expectFinding(v, "not-erased", 2, "");
+  expectSilence(healthy(), "not-erased");
+  v = healthy();
   v.counters.noSpace = 5;
   expectFinding(v, "slow-tier-full", 5, "memory.slow.bytes: 8GiB -> 16GiB");
   expectSilence(healthy(), "pages-lost");
@@ -376,7 +380,7 @@ TEST(Doctor, RulesAreDocumented) {
   std::ifstream file(QUIRE_RUNTIME_DOC);
   std::stringstream page;
   page << file.rdbuf();
-  for (const char *rule : {"pages-lost", "slow-tier-full", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
+  for (const char *rule : {"pages-lost", "not-erased", "slow-tier-full", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
                            "prefetch-timeliness", "prefetch-coverage", "pollution", "stall", "slow-bandwidth", "table-time", "table-bytes",
                            "internal-fragmentation", "early-out-of-memory", "external-fragmentation", "reserve-exhausted",
                            "reserve-unused", "uniform-attention"})

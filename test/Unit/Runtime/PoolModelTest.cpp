@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <regex>
+#include <set>
 #include <thread>
 
 using namespace quire::test;
@@ -27,6 +29,10 @@ std::string explain(const Program &program, const std::string &error) {
   return error + "\nsmaller, " + runInChild(small, ignored) + ":\n" + printProgram(small);
 }
 
+/// Handles that ended are always refused, and a step whose model breaks off fails; what a program does to the pool from outside never does.
+bool canSucceed(OpKind kind) { return kind != OpKind::Stale && kind != OpKind::Abort; }
+bool canBeRefused(OpKind kind) { return kind != OpKind::ActAs && kind != OpKind::Settle && kind != OpKind::Fault && kind != OpKind::Crash; }
+
 class PoolModel : public ::testing::TestWithParam<uint64_t> {};
 
 } // namespace
@@ -43,12 +49,16 @@ TEST_P(PoolModel, RandomProgramsMatchUnlimitedMemory) {
     FAIL() << explain(failing, error);
   EXPECT_EQ(counts.programs, sweep.programs);
   EXPECT_GT(counts.operations, sweep.programs * sweep.operations * 3 / 4) << "programs that do nothing";
-  for (size_t kind = 0; kind < opKinds; ++kind)
+  for (size_t kind = 0; kind < opKinds; ++kind) {
     EXPECT_GT(counts.done[kind], 0u) << opName(OpKind(kind));
+    EXPECT_EQ(counts.succeeded[kind] > 0, canSucceed(OpKind(kind))) << opName(OpKind(kind));
+    EXPECT_EQ(counts.refused[kind] > 0, canBeRefused(OpKind(kind))) << opName(OpKind(kind));
+  }
   for (quire_status status : {QUIRE_OK, QUIRE_INVALID_ARGUMENT, QUIRE_STALE_HANDLE, QUIRE_OUT_OF_BLOCKS, QUIRE_TOO_LONG,
                               QUIRE_INVARIANT_BROKEN, QUIRE_NO_SPACE, QUIRE_PAGE_LOST})
     EXPECT_GT(counts.ends[status], 0u) << quire_status_name(status);
-  for (uint64_t count : {counts.loads, counts.stores, counts.copies, counts.injected, counts.hits, counts.merged, counts.evicted, counts.lost, counts.expired})
+  for (uint64_t count : {counts.loads, counts.stores, counts.copies, counts.injected, counts.hits, counts.merged, counts.evicted, counts.lost, counts.expired,
+                         counts.reserveHits, counts.pinsGivenUp, counts.compacted})
     EXPECT_GT(count, 0u);
 }
 
@@ -82,6 +92,24 @@ TEST(PoolPrograms, TextThatIsNoProgramIsRefused) {
   }
   EXPECT_FALSE(parseProgram("pool tier=1\n", parsed, error));
   EXPECT_EQ(error, "line 1: expected pool FIELD=BYTE..., but got 'pool tier=1'");
+}
+
+/// Pools begin with the class that offers the settings of tests; what needs no pool has tests of its own.
+TEST(PoolPrograms, CallAllOfTheInterface) {
+  std::string sources;
+  for (const char *file : {"PoolRun.cpp", "PoolRunPool.cpp", "PoolRunResidency.cpp", "PoolRunSequences.cpp", "PoolRunSteps.cpp", "PoolUnderTest.cpp"})
+    sources += readFile(std::filesystem::path(QUIRE_POOL_PROGRAMS).parent_path() / file);
+  std::string header = readFile(QUIRE_RUNTIME_HEADER);
+  const std::set<std::string> elsewhere = {"quire_pool_create", "quire_pool_destroy", "quire_executor_destroy", "quire_sequence_create", "quire_executor_parallel",
+                                           "quire_block_load_row", "quire_block_store_row"};
+  std::regex call("\\b(quire_(pool|sequence|block|tenant|executor)_\\w+|quire_doctor|quire_metrics)\\(");
+  size_t functions = 0;
+  for (std::sregex_iterator match(header.begin(), header.end(), call), end; match != end; ++match) {
+    std::string name = (*match)[1];
+    ++functions;
+    EXPECT_TRUE(elsewhere.count(name) || sources.find(name + "(") != std::string::npos) << name << " is in no program";
+  }
+  EXPECT_GT(functions, 50u);
 }
 
 //===----------------------------------------------------------------------===//

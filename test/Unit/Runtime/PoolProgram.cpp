@@ -14,7 +14,7 @@ namespace quire::test {
 namespace {
 
 constexpr const char *fieldNames[shapeFields] = {"tier", "blocks", "fast", "slow", "layers", "policy", "window",
-                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed"};
+                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed", "export"};
 
 struct Kind {
   const char *name;
@@ -23,10 +23,11 @@ struct Kind {
 constexpr Kind kinds[opKinds] = {
     {"create", 50}, {"release", 30}, {"move", 10},   {"fork", 50},    {"truncate", 50}, {"reserve", 25},
     {"write", 50},  {"step", 200},   {"abort", 12},  {"invoke", 12},  {"read", 30},     {"pin", 30},
-    {"unpin", 28},  {"match", 50},   {"publish", 60}, {"allocate", 15}, {"retain", 8},  {"drop", 18},
-    {"fill", 12},   {"tenant", 20},  {"end", 8},     {"act", 16},     {"advance", 16},  {"window", 6},
+    {"unpin", 28},  {"match", 50},   {"publish", 80}, {"allocate", 15}, {"retain", 8},  {"drop", 18},
+    {"fill", 12},   {"tenant", 24},  {"end", 8},     {"act", 16},     {"advance", 28},  {"window", 6},
     {"settle", 8},  {"trace", 3},    {"report", 2},  {"stale", 12},   {"fault", 12},    {"recover", 20},
-    {"crash", 3}};
+    {"crash", 3},    {"pins", 20},    {"unpins", 14}, {"turn", 20},     {"dialogue", 8}, {"unload", 16},
+    {"weigh", 6},    {"resize", 12},  {"tune", 8},   {"export", 4}};
 
 struct Random {
   uint64_t state;
@@ -39,7 +40,7 @@ std::array<uint8_t, shapeFields> randomShape(Random &random) {
   for (size_t i = 1; i < shapeFields; ++i)
     made.shape[i] = static_cast<uint8_t>(random.below(256));
   made[ShapeField::Policy] = static_cast<uint8_t>(random.below(4));
-  for (ShapeField field : {ShapeField::Poison, ShapeField::ZeroOnFree, ShapeField::Shuffle})
+  for (ShapeField field : {ShapeField::Poison, ShapeField::ZeroOnFree, ShapeField::Shuffle, ShapeField::Export})
     made[field] = random.below(3) == 0;
   made[ShapeField::PrefixCache] = random.below(3) != 0;
   made[ShapeField::HashBits] = random.below(8) == 0 ? static_cast<uint8_t>(1 + random.below(6)) : 0;

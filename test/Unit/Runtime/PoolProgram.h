@@ -22,9 +22,10 @@ enum class ShapeField : uint8_t {
   Window,     // of prefetches
   Poison, ZeroOnFree, Shuffle, PrefixCache,
   HashBits,   // of prefixes; 0: all
-  Seed        // of the order of blocks and of transfers
+  Seed,       // of the order of blocks and of transfers
+  Export      // without a slow tier: other processes may read
 };
-constexpr size_t shapeFields = 13;
+constexpr size_t shapeFields = 14;
 
 /// Arguments a, b and c are bytes; what they choose from is what there is, by remainder, so that
 /// every program can be run. Sequences are counted by age.
@@ -57,9 +58,18 @@ enum class OpKind : uint8_t {
   Stale,         // handle a of those that ended, call b
   Fault,         // kind a on transfers b, after c more
   Recover,       // all sequences go back to what is intact
-  Crash          // the pool ends as it is; file by a; a new one begins
+  Crash,         // the pool ends as it is; file by a; a new one begins
+  PinRange,      // tokens of sequence a, from b, c of them
+  UnpinRange,    // likewise
+  EndTurn,       // of sequence a at b
+  Dialogue,      // a turns, b pages, important ones by c
+  Unload,        // tokens of sequence a, from b, c of them
+  Weigh,         // likewise, importance by a
+  Resize,        // memory by a, or all of it by b
+  Tune,          // reserve by a, budget of pins by b, prefetches by c
+  Export         // and what another process sees
 };
-constexpr size_t opKinds = 31;
+constexpr size_t opKinds = 40;
 
 struct Op {
   OpKind kind = OpKind::Create;

@@ -27,7 +27,7 @@ int64_t PoolReference::reclaimable() const {
   return std::count_if(cached_.begin(), cached_.end(), [this](uint32_t name) { return blocks_[name].idle; });
 }
 
-int64_t PoolReference::free() const { return std::min(options_.blocks - inUse_, room_); }
+int64_t PoolReference::free() const { return std::max<int64_t>(0, std::min(limit_ - inUse_, room_)); }
 
 uint32_t PoolReference::newBlock() {
   blocks_.emplace_back();
@@ -72,6 +72,28 @@ void PoolReference::takeBlocks(int64_t count, std::vector<uint32_t> &out) {
   evict(std::max<int64_t>(0, count - free()));
   for (int64_t i = 0; i < count; ++i)
     out.push_back(newBlock());
+  reserveHits_ += std::max<int64_t>(0, std::min(count, reserve_ - available()));
+}
+
+void PoolReference::setLimit(int64_t blocks) {
+  evict(inUse_ - blocks);
+  limit_ = blocks;
+}
+
+bool PoolReference::holdsBlocks(size_t except) const {
+  for (size_t i = 0; i < sequences_.size(); ++i)
+    if (i != except && !sequences_[i].blocks.empty())
+      return true;
+  return false;
+}
+
+int64_t PoolReference::roomFor(size_t at, bool besideOthers) const {
+  bool limited = !sequences_[at].admitted && (besideOthers || holdsBlocks(at));
+  return std::max<int64_t>(0, available() - (limited ? reserve_ : 0));
+}
+
+int64_t PoolReference::roomForCaller() const {
+  return std::max<int64_t>(0, available() - (holdsBlocks(SIZE_MAX) ? reserve_ : 0));
 }
 
 /// Those that are idle for the longest time, but none before the ones after it.
@@ -139,6 +161,7 @@ void PoolReference::fork(size_t at, int64_t length, quire_sequence handle) {
   made.tokens.assign(from.tokens.begin(), from.tokens.begin() + length);
   made.history.assign(from.history.begin(), from.history.begin() + length);
   made.blocks.assign(from.blocks.begin(), from.blocks.begin() + blocksFor(length));
+  made.admitted = from.admitted;
   for (uint32_t name : made.blocks)
     moreUse(name);
   sequences_.push_back(std::move(made));
@@ -150,6 +173,9 @@ void PoolReference::truncate(size_t at, int64_t length) {
   sequence.tokens.resize(static_cast<size_t>(length));
   sequence.history.resize(static_cast<size_t>(length));
   sequence.hitTokens = std::min(sequence.hitTokens, length);
+  sequence.pins.resize(std::min(sequence.pins.size(), sequence.blocks.size()));
+  while (!sequence.turns.empty() && sequence.turns.back() > length)
+    sequence.turns.pop_back();
 }
 
 bool PoolReference::endsShared(const Sequence &sequence) const {
@@ -171,7 +197,7 @@ quire_status PoolReference::cost(size_t at, int64_t tokens, int64_t &blocks) con
 quire_status PoolReference::canReserve(size_t at, int64_t tokens) const {
   int64_t blocks;
   quire_status status = cost(at, tokens, blocks);
-  return status == QUIRE_OK && blocks > available() ? QUIRE_OUT_OF_BLOCKS : status;
+  return status == QUIRE_OK && blocks > roomFor(at, false) ? QUIRE_OUT_OF_BLOCKS : status;
 }
 
 void PoolReference::reserve(size_t at, int64_t tokens) {
@@ -179,6 +205,7 @@ void PoolReference::reserve(size_t at, int64_t tokens) {
   int64_t blocks;
   cost(at, tokens, blocks);
   bool copies = tokens > 0 && endsShared(sequence);
+  sequence.admitted |= blocks > 0;
   std::vector<uint32_t> taken;
   takeBlocks(blocks, taken);
   for (uint32_t name : taken)
@@ -224,6 +251,64 @@ void PoolReference::commit(size_t at, const std::vector<int64_t> &tokens) {
     sequence.counted = true;
   }
   sequence.queryTokens = -1;
+}
+
+//===----------------------------------------------------------------------===//
+// What stays
+//===----------------------------------------------------------------------===//
+
+quire_status PoolReference::canName(size_t at, int64_t begin, int64_t end) const {
+  const Sequence &sequence = sequences_[at];
+  bool stored = mayUse(sequence) == QUIRE_OK && 0 <= begin && begin <= end && end <= sequence.length();
+  return stored ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
+}
+
+void PoolReference::pin(size_t at, int64_t begin, int64_t end) {
+  Sequence &sequence = sequences_[at];
+  sequence.pins.resize(sequence.blocks.size());
+  for (int64_t i = begin / markBlockTokens; i * markBlockTokens < end && begin < end; ++i)
+    ++sequence.pins[static_cast<size_t>(i)];
+}
+
+quire_status PoolReference::canUnpin(size_t at, int64_t begin, int64_t end) const {
+  if (canName(at, begin, end) != QUIRE_OK)
+    return QUIRE_INVALID_ARGUMENT;
+  const std::vector<int64_t> &pins = sequences_[at].pins;
+  for (int64_t i = begin / markBlockTokens; i * markBlockTokens < end && begin < end; ++i)
+    if (i >= static_cast<int64_t>(pins.size()) || pins[static_cast<size_t>(i)] == 0)
+      return QUIRE_INVALID_ARGUMENT;
+  return QUIRE_OK;
+}
+
+void PoolReference::unpin(size_t at, int64_t begin, int64_t end) {
+  for (int64_t i = begin / markBlockTokens; i * markBlockTokens < end && begin < end; ++i)
+    --sequences_[at].pins[static_cast<size_t>(i)];
+}
+
+quire_status PoolReference::canEndTurn(size_t at, int64_t end) const {
+  const std::vector<int64_t> &turns = sequences_[at].turns;
+  bool later = end > (turns.empty() ? 0 : turns.back());
+  return later ? canName(at, 0, end) : QUIRE_INVALID_ARGUMENT;
+}
+
+/// A sequence without turns is no dialogue.
+bool PoolReference::staysByRule(const Sequence &sequence, size_t block) const {
+  const std::vector<int64_t> &turns = sequence.turns, &important = dialogue_.importantPages;
+  if (turns.empty())
+    return false;
+  auto at = static_cast<int64_t>(block), count = static_cast<int64_t>(turns.size());
+  int64_t before = count - dialogue_.recentTurns; // turns that are not recent
+  int64_t recent = before > 0 ? turns[static_cast<size_t>(before - 1)] / markBlockTokens : 0;
+  return (dialogue_.recentTurns > 0 && at >= recent) || at >= static_cast<int64_t>(sequence.blocks.size()) - dialogue_.recentPages ||
+         std::find(important.begin(), important.end(), at) != important.end();
+}
+
+std::vector<int64_t> PoolReference::pins() const {
+  std::vector<int64_t> sums(blocks_.size());
+  for (const Sequence &sequence : sequences_)
+    for (size_t i = 0; i < sequence.blocks.size(); ++i)
+      sums[sequence.blocks[i]] += (i < sequence.pins.size() ? sequence.pins[i] : 0) + staysByRule(sequence, i);
+  return sums;
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,6 +44,9 @@ public:
     bool counted = false;
     int64_t queryTokens = -1; // of a query that no commit followed
     int64_t hitTokens = 0;
+    bool admitted = false;      // has reserved blocks, or its source had
+    std::vector<int64_t> pins;  // by hand, of its first blocks
+    std::vector<int64_t> turns; // their ends
 
     int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   };
@@ -72,7 +75,13 @@ public:
     bool collisions = false; // keys may be equal: prefixes that are cached need not be found
   };
 
-  explicit PoolReference(const Options &options) : options_(options), tenants_(1) {}
+  /// What stays of sequences with turns.
+  struct Dialogue {
+    int64_t recentTurns = 0, recentPages = 0;
+    std::vector<int64_t> importantPages;
+  };
+
+  explicit PoolReference(const Options &options) : options_(options), tenants_(1), limit_(options.blocks) {}
 
   const std::vector<Sequence> &sequences() const { return sequences_; }
   const std::vector<Held> &held() const { return held_; }
@@ -88,6 +97,16 @@ public:
   int64_t free() const;
   int64_t reclaimable() const;
   int64_t available() const { return free() + reclaimable(); }
+  /// Blocks that a reservation may take, beside the others of a step or alone.
+  int64_t roomFor(size_t at, bool besideOthers) const;
+  int64_t roomForCaller() const;
+  int64_t limit() const { return limit_; }
+  int64_t reserveBlocks() const { return reserve_; }
+  int64_t reserveHits() const { return reserveHits_; }
+  void setReserve(int64_t blocks) { reserve_ = blocks; }
+  /// Of a pool that may become so large: what has to give way, and then the size.
+  quire_status canLimit(int64_t blocks) const { return inUse_ - reclaimable() > blocks ? QUIRE_OUT_OF_BLOCKS : QUIRE_OK; }
+  void setLimit(int64_t blocks);
   /// What a pool says whose slow tier takes nothing new. INT64_MAX: there is room for all.
   void setRoom(int64_t free, int64_t reclaimable) {
     room_ = free;
@@ -120,6 +139,17 @@ public:
   /// So many cached blocks give way.
   void evict(int64_t count);
 
+  /// Tokens [begin, end) of a sequence; of the blocks that hold any of them, all are pinned.
+  quire_status canName(size_t at, int64_t begin, int64_t end) const;
+  void pin(size_t at, int64_t begin, int64_t end);
+  quire_status canUnpin(size_t at, int64_t begin, int64_t end) const;
+  void unpin(size_t at, int64_t begin, int64_t end);
+  quire_status canEndTurn(size_t at, int64_t end) const;
+  void endTurn(size_t at, int64_t end) { sequences_[at].turns.push_back(end); }
+  void setDialogue(Dialogue rules) { dialogue_ = std::move(rules); }
+  /// By name: pins of all sequences, by hand and by the rules.
+  std::vector<int64_t> pins() const;
+
   using IsLost = std::function<bool(const Block &)>;
   quire_status canMatch(size_t at) const;
   /// False: the pool has found something else. Where keys collide it may find less.
@@ -146,6 +176,8 @@ public:
 
 private:
   uint32_t newBlock();
+  bool holdsBlocks(size_t except) const;
+  bool staysByRule(const Sequence &sequence, size_t block) const;
   void takeBlocks(int64_t count, std::vector<uint32_t> &out);
   /// After a reference was taken away.
   void lessUse(uint32_t name);
@@ -165,6 +197,9 @@ private:
   std::vector<uint32_t> cached_;
   uint32_t acting_ = 0;
   int64_t inUse_ = 0;
+  int64_t limit_;
+  int64_t reserve_ = 0, reserveHits_ = 0;
+  Dialogue dialogue_;
   int64_t room_ = INT64_MAX, reclaimable_ = 0;
   int64_t copies_ = 0;
   int64_t now_ = 0;

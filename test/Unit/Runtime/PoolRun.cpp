@@ -20,7 +20,9 @@ static bool ofTiers(quire_status status) {
 }
 
 bool PoolRun::ended(quire_status expected, quire_status status) {
+  last_ = status;
   ++counts_.ends[status];
+  ++(status == QUIRE_OK ? counts_.succeeded : counts_.refused)[kind_];
   ++calls_;
   if (status != expected)
     fail(std::string("expected ") + quire_status_name(expected) + ", but got " + quire_status_name(status) +
@@ -31,6 +33,7 @@ bool PoolRun::ended(quire_status expected, quire_status status) {
 bool PoolRun::endedPaging(quire_status expected, quire_status status, bool fits) {
   if (expected == QUIRE_OK && !fits)
     expected = QUIRE_NO_SPACE;
+  unspaced_ |= status == QUIRE_NO_SPACE || status == QUIRE_PAGE_LOST;
   // A cached block that nobody uses may be held, and may give way in the same call.
   bool maybe = expected == QUIRE_NO_SPACE && std::any_of(pins_.begin(), pins_.end(), [&](const Pinned &pin) { return reference_->blocks()[pin.block].idle; });
   return ended((degraded_ && ofTiers(status)) || (maybe && status == QUIRE_OK) ? status : expected, status);
@@ -58,6 +61,11 @@ bool PoolRun::begin() {
     pool_.plan(fault);
   degraded_ = !faults_.empty();
   erasing_ = pool_.erases() || pool_.poisons();
+  unspaced_ = traced_ = false;
+  units_ = unitsAtFirst_ = pool_.pager() ? pool_.pager()->fastPages() : options.blocks;
+  tuning_ = {};
+  tuning_.struct_size = sizeof(tuning_);
+  quire_pool_get_tuning(pool_.get(), &tuning_);
   return true;
 }
 
@@ -70,8 +78,10 @@ std::string PoolRun::run() {
     const Op &op = program_.ops[i];
     doing_ = "operation " + std::to_string(i) + ", " + opName(op.kind);
     uint64_t calls = calls_;
+    kind_ = static_cast<size_t>(op.kind);
     syncRoom();
     execute(op);
+    kind_ = opKinds;
     counts_.operations += calls_ != calls;
     counts_.done[static_cast<size_t>(op.kind)] += calls_ != calls;
     if (good() && sabotage_)
@@ -100,6 +110,10 @@ void PoolRun::compare() {
   compareTables();
   if (good())
     compareStats();
+  if (good())
+    compareTenants();
+  if (good())
+    comparePins();
   if (good())
     compareContent();
 }
@@ -155,10 +169,18 @@ void PoolRun::compareStats() {
       {"free blocks", {reference_->free(), stats.blocks_free}},
       {"reclaimable blocks", {reference_->reclaimable(), stats.blocks_reclaimable}},
       {"sequences", {static_cast<int64_t>(reference_->sequences().size()), stats.sequences}},
-      {"copied bytes", {reference_->copies() * stats.block_bytes, stats.copied_bytes}}};
+      {"copied bytes", {reference_->copies() * stats.block_bytes, stats.copied_bytes}},
+      {"most blocks", {reference_->limit(), stats.blocks_limit}},
+      {"most blocks of a step", {pool_.pager() ? units_ : reference_->limit(), stats.step_blocks}},
+      {"reserved blocks", {reference_->reserveBlocks(), stats.reserve_blocks}},
+      {"blocks out of the reserve", {unspaced_ || degraded_ ? stats.reserve_hits : reference_->reserveHits(), stats.reserve_hits}}};
   for (auto &[what, values] : pairs)
     if (values.first != values.second)
       fail(std::string(what) + ": expected " + std::to_string(values.first) + ", but got " + std::to_string(values.second));
+}
+
+void PoolRun::compareTenants() {
+  AsServer server(*this);
   for (size_t i = 1; i < reference_->tenants().size(); ++i) {
     const PoolReference::Tenant &tenant = reference_->tenants()[i];
     quire_tenant_stats found = {};
@@ -175,6 +197,27 @@ void PoolRun::compareStats() {
            std::to_string(found.blocks_evicted) + ", " + std::to_string(found.blocks_expired) + ", " + std::to_string(found.queries) + ", " +
            std::to_string(found.query_tokens) + ", " + std::to_string(found.hit_tokens));
   }
+}
+
+/// Which of them are held is decided by what steps needed; how many is not.
+void PoolRun::comparePins() {
+  if (!pool_.pager())
+    return;
+  std::vector<int64_t> pins = reference_->pins();
+  int64_t pinned = 0;
+  for (uint32_t name = 0; name < pins.size(); ++name) {
+    pinned += pins[name] > 0;
+    int32_t index = reference_->blocks()[name].index;
+    if (pins[name] > 0 && pool_.pager()->pinned().pins(static_cast<uint32_t>(index)) != pins[name])
+      return fail("a block should have " + std::to_string(pins[name]) + " pins, but has " + std::to_string(pool_.pager()->pinned().pins(static_cast<uint32_t>(index))));
+  }
+  quire_paging_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  quire_pool_get_paging_stats(pool_.get(), &stats);
+  if (stats.pin_budget_blocks != static_cast<int64_t>(tuning_.pin_budget * static_cast<double>(units_)) / groups())
+    return fail("the budget of pins is " + std::to_string(stats.pin_budget_blocks));
+  if (stats.pinned_blocks > std::min(pinned, stats.pin_budget_blocks) || stats.pinned_blocks + stats.pins_given_up < pinned)
+    fail(std::to_string(stats.pinned_blocks) + " of " + std::to_string(pinned) + " pinned blocks are held, and " + std::to_string(stats.pins_given_up) + " were given up");
 }
 
 /// In memory everything is read after each operation; with a slow tier only what is held there, as reading
@@ -206,14 +249,17 @@ void PoolRun::compareContent() {
 }
 
 bool PoolRun::isBlank(int32_t index) {
-  char blank = static_cast<char>(pool_.poisons() ? 0xFF : 0);
-  for (int64_t layer = 0; layer < markLayers; ++layer) {
-    int64_t bytes = pool_.inner().layerBlockBytes(layer);
-    const char *block = pool_.inner().layerBase(layer) + index * bytes;
-    if (!std::all_of(block, block + bytes, [blank](char byte) { return byte == blank; }))
-      return false;
-  }
-  return true;
+  auto isAll = [&](char blank) {
+    for (int64_t layer = 0; layer < markLayers; ++layer) {
+      int64_t bytes = pool_.inner().layerBlockBytes(layer);
+      const char *block = pool_.inner().layerBase(layer) + index * bytes;
+      if (!std::all_of(block, block + bytes, [blank](char byte) { return byte == blank; }))
+        return false;
+    }
+    return true;
+  };
+  bool maybeWithheld = reference_->limit() < pool_.inner().blocksTotal();
+  return isAll(static_cast<char>(pool_.poisons() ? 0xFF : 0)) || (maybeWithheld && isAll(0));
 }
 
 /// A page that is held stays where it is.
@@ -267,6 +313,7 @@ void PoolRun::checkDrained() {
   counts_.loads += record.loads;
   counts_.stores += record.stores;
   counts_.copies += static_cast<uint64_t>(reference_->copies());
+  counts_.reserveHits += static_cast<uint64_t>(reference_->reserveHits());
   for (const PoolReference::Tenant &tenant : reference_->tenants()) {
     counts_.hits += static_cast<uint64_t>(tenant.hitTokens);
     counts_.merged += static_cast<uint64_t>(tenant.merged);
@@ -278,6 +325,8 @@ void PoolRun::checkDrained() {
     return;
   const runtime::PagerCounters &counters = pager->counters();
   counts_.lost += counters.pagesLost;
+  counts_.pinsGivenUp += counters.pinsGivenUp;
+  counts_.compacted += counters.bytesCompacted / pager->geometry().pageBytes;
   counts_.injected += pool_.injected();
   uint64_t page = pager->geometry().pageBytes;
   if (pager->fastPagesFree() != pager->fastPages())

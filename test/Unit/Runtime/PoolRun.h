@@ -13,10 +13,12 @@ struct RunCounts {
   uint64_t programs = 0;
   uint64_t operations = 0; // that found something to do
   uint64_t done[opKinds] = {};
+  uint64_t succeeded[opKinds + 1] = {}, refused[opKinds + 1] = {}; // calls; the last are those of no operation
   uint64_t ends[QUIRE_PAGE_LOST + 1] = {}; // calls by how they ended
   uint64_t loads = 0, stores = 0;          // of slow tiers
   uint64_t injected = 0;                   // faults that happened
   uint64_t copies = 0, hits = 0, merged = 0, evicted = 0, expired = 0, lost = 0;
+  uint64_t reserveHits = 0, pinsGivenUp = 0, compacted = 0; // pages moved together
 };
 
 class PoolRun {
@@ -68,6 +70,8 @@ private:
   /// Also finds out the numbers of new blocks.
   void compareTables();
   void compareStats();
+  void compareTenants();
+  void comparePins();
   void compareContent();
   void comparePinned();
   void see(uint32_t name, int32_t index, std::vector<uint32_t> &owners);
@@ -100,7 +104,7 @@ private:
   void applyReservations(const Batch &batch, bool all);
   void invoke(const Op &op);
   bool fitsPinned(const std::vector<uint32_t> &blocks, int64_t layer = -1) const;
-  int64_t fastPages() const;
+  int64_t fastPages() const { return pool_.pager() ? units_ : INT64_MAX; }
   char *pinFor(uint32_t name, int64_t layer, bool write);
   void unpinFor(uint32_t name, int64_t layer);
   bool writeBlock(uint32_t name, int64_t layer, const std::vector<uint64_t> &history, int64_t begin, int64_t end);
@@ -120,10 +124,26 @@ private:
   void advance(const Op &op);
   void trace(const Op &op);
   void report();
+  void reportRest();
+  void setWindow(int64_t pages);
   void stale(const Op &op);
   void fault(const Op &op);
   void crash(const Op &op);
   void syncRoom();
+
+  // What stays, sizes, and what others see: PoolRunResidency.cpp.
+  void executeOnRanges(const Op &op);
+  void pinRange(const Op &op);
+  void endTurn(const Op &op);
+  void dialogue(const Op &op);
+  void unload(const Op &op);
+  void weigh(const Op &op);
+  void resize(const Op &op);
+  void tune(const Op &op);
+  void exportArena();
+  int64_t groups() const { return (markLayers + pool_.layersPerPage() - 1) / pool_.layersPerPage(); }
+  int64_t limitOf(int64_t units) const;
+  void applyTuning();
   void syncEvictions();
 
   Program program_;
@@ -138,8 +158,14 @@ private:
   std::vector<quire_tenant> endedTenants_;
   bool degraded_ = false; // faults were planned: pages may be lost, and stores refused
   bool erasing_ = false;  // what is freed is overwritten
+  bool unspaced_ = false; // some call found no room for its pages
+  int64_t units_ = 0, unitsAtFirst_ = 0; // size of the memory: pages of the fast tier, or blocks
+  quire_pool_tuning tuning_ = {};
+  bool traced_ = false;
   std::vector<uint64_t> left_; // histories of what was stored at the end
+  quire_status last_ = QUIRE_OK; // how the last call ended
   uint64_t calls_ = 0;
+  size_t kind_ = opKinds; // of the operation; between two of them opKinds
   std::string doing_;
   std::string error_;
 };

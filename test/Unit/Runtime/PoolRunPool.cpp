@@ -34,13 +34,13 @@ void PoolRun::execute(const Op &op) {
   case OpKind::Advance:
     return advance(op);
   case OpKind::Window:
-    ended(QUIRE_OK, quire_pool_set_prefetch_window(pool_.get(), op.a % 6));
-    return;
+    return setWindow(op.a >= 240 ? -1 : op.a % 6);
   case OpKind::Settle:
     ended(QUIRE_OK, quire_pool_settle(pool_.get()));
     return;
   case OpKind::Trace:
-    ended(pool_.pager() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_trace(pool_.get(), op.a));
+    if (ended(pool_.pager() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_trace(pool_.get(), op.a)))
+      traced_ = op.a > 0;
     return;
   case OpKind::Report:
     return report();
@@ -52,6 +52,14 @@ void PoolRun::execute(const Op &op) {
     return recover();
   case OpKind::Crash:
     return crash(op);
+  case OpKind::Dialogue:
+    return dialogue(op);
+  case OpKind::Resize:
+    return resize(op);
+  case OpKind::Tune:
+    return tune(op);
+  case OpKind::Export:
+    return exportArena();
   default:
     return any() ? executeOnSequences(op) : void();
   }
@@ -84,8 +92,10 @@ void PoolRun::executeOnSequences(const Op &op) {
     return unpin(op);
   case OpKind::Match:
     return match(op);
-  default:
+  case OpKind::Publish:
     return publish(op);
+  default:
+    return executeOnRanges(op);
   }
 }
 
@@ -94,11 +104,11 @@ void PoolRun::executeOnSequences(const Op &op) {
 //===----------------------------------------------------------------------===//
 
 void PoolRun::allocate(const Op &op) {
-  int64_t count = op.a == 255 ? reference_->available() + 1 : op.a % 3;
+  int64_t count = op.a == 255 ? reference_->roomForCaller() + 1 : op.a % 3;
   if (reference_->held().size() + static_cast<size_t>(count) > mostHeld && op.a != 255)
     return;
   std::vector<quire_block> handles(static_cast<size_t>(count));
-  quire_status expected = count > reference_->available() ? QUIRE_OUT_OF_BLOCKS : QUIRE_OK;
+  quire_status expected = count > reference_->roomForCaller() ? QUIRE_OUT_OF_BLOCKS : QUIRE_OK;
   bool done = endedPaging(expected, quire_pool_allocate(pool_.get(), count, handles.data()), true);
   syncEvictions();
   if (done)
@@ -197,6 +207,7 @@ void PoolRun::report() {
   paging.struct_size = sizeof(paging);
   if (ended(QUIRE_OK, quire_pool_get_paging_stats(pool_.get(), &paging)) && paging.hits + paging.late + paging.misses != paging.demands)
     fail("hits, late ones and misses are not all demands");
+  reportRest();
 }
 
 /// Handles that ended are refused by every call.
@@ -216,7 +227,12 @@ void PoolRun::stale(const Op &op) {
                                                    [&] { return quire_sequence_move(pool, handle, &made); },
                                                    [&] { return quire_sequence_intact(pool, handle, &number); },
                                                    [&] { return quire_sequence_match_prefix(pool, handle, &token, 1, &number); },
-                                                   [&] { return quire_sequence_publish(pool, handle, &token, 1); }};
+                                                   [&] { return quire_sequence_publish(pool, handle, &token, 1); },
+                                                   [&] { return quire_sequence_pin(pool, handle, 0, 0); },
+                                                   [&] { return quire_sequence_unpin(pool, handle, 0, 0); },
+                                                   [&] { return quire_sequence_end_turn(pool, handle, 1); },
+                                                   [&] { return quire_sequence_unload(pool, handle, 0, 0); },
+                                                   [&] { return quire_sequence_set_importance(pool, handle, 0, 0, 0); }};
     ended(QUIRE_STALE_HANDLE, calls[op.b % std::size(calls)]());
   }
   if (!endedBlocks_.empty()) {
@@ -248,10 +264,12 @@ void PoolRun::fault(const Op &op) {
   pool_.plan(fault);
   degraded_ = true;
   ++calls_;
+  ++counts_.succeeded[kind_];
 }
 
 void PoolRun::crash(const Op &op) {
   ++calls_;
+  ++counts_.succeeded[kind_];
   std::string error = pool_.crash(op.a % 3);
   if (error.empty())
     begin();
@@ -267,9 +285,9 @@ void PoolRun::syncRoom() {
     reference_->setRoom(pool.blocksFree(), pool.blocksReclaimable());
 }
 
-/// How many cached blocks gave way does then, too.
+/// How many cached blocks gave way does then, too, and so it does when a copy found no room beside pages that are held by hand.
 void PoolRun::syncEvictions() {
-  if (!degraded_)
+  if (!degraded_ && last_ != QUIRE_NO_SPACE)
     return;
   AsServer server(*this);
   int64_t evicted = 0, known = 0;

@@ -14,8 +14,6 @@ static constexpr size_t mostPins = 5;
 // What fits into the fast tier
 //===----------------------------------------------------------------------===//
 
-int64_t PoolRun::fastPages() const { return pool_.pager() ? static_cast<int64_t>(pool_.pager()->fastPages()) : INT64_MAX; }
-
 /// Whether the blocks' pages of one group at a time fit beside those that are held: of each group, or of
 /// one layer's. `none`: a new block.
 bool PoolRun::fitsPinned(const std::vector<uint32_t> &blocks, int64_t layer) const {
@@ -81,16 +79,18 @@ PoolRun::Batch PoolRun::batchOf(const Op &op) const {
 
 /// How a step must end whose model does as it should.
 quire_status PoolRun::expectStep(const Batch &batch) const {
-  int64_t wanted = 0;
+  int64_t wanted = 0, room = INT64_MAX;
   for (size_t i = 0; i < batch.members.size(); ++i) {
     int64_t cost;
     quire_status status = reference_->cost(batch.members[i], static_cast<int64_t>(batch.tokens[i].size()), cost);
     if (status != QUIRE_OK)
       return status;
     wanted += cost;
+    if (cost > 0)
+      room = std::min(room, reference_->roomFor(batch.members[i], batch.members.size() > 1));
   }
   std::vector<uint32_t> blocks = blocksOfStep(*reference_, batch.members, batch.tokens);
-  if (wanted > reference_->available() || static_cast<int64_t>(blocks.size()) > fastPages())
+  if (wanted > room || static_cast<int64_t>(blocks.size()) > fastPages())
     return QUIRE_OUT_OF_BLOCKS;
   for (size_t member : batch.members) {
     const PoolReference::Sequence &sequence = at(member);

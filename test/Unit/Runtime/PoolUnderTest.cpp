@@ -117,7 +117,7 @@ std::string PoolUnderTest::open() {
   Status status = PageGeometry::make(info, layersPerPage_, geometry);
   if (!status.ok())
     return status.text();
-  bool tiered = program_[ShapeField::Tier] % 3 != 0;
+  bool tiered = hasSlowTier();
   uint64_t fast = 4 + program_[ShapeField::Fast] % 12;
   pageBytes_ = geometry.pageBytes;
   Pool::Options options;
@@ -127,6 +127,7 @@ std::string PoolUnderTest::open() {
   options.poison = poisons();
   options.zeroOnFree = erases();
   options.prefixCache = prefixCache();
+  options.exportable = exportable();
   unsigned bits = program_[ShapeField::HashBits];
   options.prefix.hashBits = bits ? bits : 256;
   options.layersPerPage = layersPerPage_;

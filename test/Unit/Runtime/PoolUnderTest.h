@@ -67,6 +67,8 @@ public:
   const Program &program() const { return program_; }
   int64_t layersPerPage() const { return layersPerPage_; }
   bool prefixCache() const { return program_[ShapeField::PrefixCache] % 2; }
+  bool hasSlowTier() const { return program_[ShapeField::Tier] % 3 != 0; }
+  bool exportable() const { return !hasSlowTier() && program_[ShapeField::Export] % 2; }
   bool poisons() const { return program_[ShapeField::Poison] % 2; }
   bool erases() const { return program_[ShapeField::ZeroOnFree] % 2; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The fast tier made smaller and larger while sequences are alive: the same content, less memory, all or nothing.
+// The fast tier, or all of a pool, made smaller and larger while sequences are alive: the same content, less memory, all or nothing.
 #include "TieredPool.h"
 
 #include <random>
@@ -114,7 +114,7 @@ TEST_F(Resize, WhatDoesNotFitChangesNothing) {
   EXPECT_EQ(before.blocks_limit, before.blocks_total);
   append(0, 7 * blockTokens);
   EXPECT_EQ(resize(6), QUIRE_OUT_OF_BLOCKS);
-  EXPECT_STREQ(quire_last_error(), "7 blocks are in use, but a fast tier of 6 pages and the slow one hold 5");
+  EXPECT_STREQ(quire_last_error(), "7 blocks are in use, but there would be 5");
   EXPECT_EQ(tiered.pager()->fastPages(), 20u);
   ASSERT_EQ(resize(14), QUIRE_OK) << quire_last_error();
   EXPECT_EQ(statsOf(pool).blocks_limit, 7);
@@ -153,8 +153,109 @@ TEST_F(Resize, PagesPinnedByHandAndAFullDeviceStandInTheWay) {
   append(0, 1);
 }
 
-TEST_F(Resize, IsForPoolsWithASlowTier) {
-  serving::PoolPointer plain = makePool();
-  EXPECT_EQ(quire_pool_resize_fast(plain.get(), 1 << 20), QUIRE_INVALID_ARGUMENT);
-  EXPECT_STREQ(quire_last_error(), "not implemented: resizing a pool without a slow tier");
+//===----------------------------------------------------------------------===//
+// Without a slow tier
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+quire_status resizeTo(quire_pool *pool, int64_t blocks) {
+  quire_status status = quire_pool_resize_fast(pool, static_cast<uint64_t>(blocks) * static_cast<uint64_t>(statsOf(pool).block_bytes));
+  EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
+  return status;
+}
+
+/// Pages of the system that the arena has, and all that it could have.
+std::pair<int64_t, int64_t> residentPages(quire_pool *pool) {
+  auto begin = reinterpret_cast<uintptr_t>(pool->pool->layerBase(0));
+  uint64_t bytes = static_cast<uint64_t>(statsOf(pool).blocks_total * statsOf(pool).block_bytes);
+  std::vector<unsigned char> pages(bytes / 4096);
+  EXPECT_EQ(begin % 4096, 0u);
+  EXPECT_EQ(::mincore(reinterpret_cast<void *>(begin), pages.size() * 4096, pages.data()), 0);
+  int64_t sum = 0;
+  for (unsigned char page : pages)
+    sum += page & 1;
+  return {sum, static_cast<int64_t>(pages.size())};
+}
+
+} // namespace
+
+TEST_F(Resize, ShrinksToWhatIsInUseAndGrowsBack) {
+  serving::PoolPointer plain = makePool({20, true, 4});
+  pool = plain.get();
+  executor = makeExecutor(model.get(), pool, 1, 256, 8);
+  append(0, 3 * blockTokens + 1);
+  append(1, 2 * blockTokens);
+  EXPECT_EQ(resizeTo(pool, 5), QUIRE_OUT_OF_BLOCKS);
+  EXPECT_STREQ(quire_last_error(), "6 blocks are in use, but there would be 5");
+  EXPECT_EQ(statsOf(pool).blocks_limit, 20);
+  EXPECT_EQ(statsOf(pool).blocks_free, 14);
+  ASSERT_EQ(resizeTo(pool, 6), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(statsOf(pool).blocks_total, 20);
+  EXPECT_EQ(statsOf(pool).blocks_limit, 6);
+  EXPECT_EQ(statsOf(pool).step_blocks, 6);
+  EXPECT_EQ(statsOf(pool).blocks_free, 0);
+  EXPECT_EQ(quire_sequence_reserve(pool, sequences[1], 1), QUIRE_OUT_OF_BLOCKS);
+  append(0, 2); // in the block that it has
+  ASSERT_EQ(resizeTo(pool, 9), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(statsOf(pool).blocks_free, 3);
+  append(1, blockTokens);
+  ASSERT_EQ(resizeTo(pool, 20), QUIRE_OK) << quire_last_error();
+  append(2, 10 * blockTokens);
+  append(0, 1);
+  EXPECT_EQ(statsOf(pool).blocks_peak, 17);
+  for (int64_t wrong : {0, 21}) {
+    EXPECT_EQ(resizeTo(pool, wrong), QUIRE_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(quire_last_error()).rfind("expected a pool of 1 to 20 blocks", 0), 0u) << quire_last_error();
+  }
+}
+
+TEST_F(Resize, MemoryOfFreeBlocksGoesBackToTheSystem) {
+  serving::PoolPointer plain = makePool({4096, false, 0, false});
+  pool = plain.get();
+  executor = makeExecutor(model.get(), pool, 1, 256, 8);
+  append(0, 40);
+  auto [before, all] = residentPages(pool);
+  EXPECT_EQ(before, all);
+  ASSERT_EQ(resizeTo(pool, 1024), QUIRE_OK) << quire_last_error();
+  EXPECT_LE(residentPages(pool).first, all / 4 + 2 * static_cast<int64_t>(toyInfo().layer_count)) << "and at most a page at each end of a layer";
+  append(0, 5);
+  ASSERT_EQ(resizeTo(pool, 4096), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(residentPages(pool).first, all) << "committed, so that no step waits for memory";
+  append(1, 100);
+}
+
+TEST_F(Resize, CachedPrefixesGiveWayOnlyIfThatIsEnough) {
+  serving::PoolPointer plain = makePool({10, false, 0, true, true});
+  pool = plain.get();
+  quire_tenant tenant = 0;
+  ASSERT_EQ(quire_tenant_create(pool, nullptr, &tenant), QUIRE_OK);
+  quire_sequence_options options = {sizeof(options), tenant, 0};
+  std::vector<int64_t> tokens(static_cast<size_t>(4 * blockTokens), 1);
+  quire_sequence cached = 0, other = 0;
+  ASSERT_EQ(quire_sequence_create_with(pool, &options, &cached), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, cached, 4 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_commit(pool, cached, 4 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_publish(pool, cached, tokens.data(), 4 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_release(pool, cached), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_create(pool, &other), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, other, 3 * blockTokens), QUIRE_OK);
+  EXPECT_EQ(resizeTo(pool, 2), QUIRE_OUT_OF_BLOCKS);
+  EXPECT_EQ(statsOf(pool).blocks_reclaimable, 4);
+  ASSERT_EQ(resizeTo(pool, 5), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(statsOf(pool).blocks_reclaimable, 2);
+  ASSERT_EQ(quire_pool_act_as(pool, tenant), QUIRE_OK);
+  EXPECT_EQ(resizeTo(pool, 10), QUIRE_INVALID_ARGUMENT) << "not for a tenant";
+}
+
+TEST_F(Resize, ASealedArenaKeepsItsSize) {
+  quire_pool_options options = {};
+  options.struct_size = sizeof(options);
+  options.bytes = static_cast<uint64_t>(4 * quire_model_block_bytes(&toyInfo()));
+  options.exportable = 1;
+  ASSERT_EQ(quire_pool_create(&toyInfo(), &options, &pool), QUIRE_OK) << quire_last_error();
+  serving::PoolPointer owned(pool);
+  EXPECT_EQ(resizeTo(pool, 3), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "the memory of a pool with exportable cannot go back to the system: it is sealed");
+  EXPECT_EQ(resizeTo(pool, 4), QUIRE_OK) << quire_last_error();
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations of programs on what stays in memory, on the memory's size, and on what others are told of it.
+#include "PoolRun.h"
+
+#include <algorithm>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace quire::test {
+
+void PoolRun::executeOnRanges(const Op &op) {
+  switch (op.kind) {
+  case OpKind::PinRange:
+  case OpKind::UnpinRange:
+    return pinRange(op);
+  case OpKind::EndTurn:
+    return endTurn(op);
+  case OpKind::Unload:
+    return unload(op);
+  default:
+    return weigh(op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What stays and what leaves
+//===----------------------------------------------------------------------===//
+
+/// One token more than there is now and then.
+static std::pair<int64_t, int64_t> rangeOf(const Op &op, int64_t length) {
+  int64_t begin = op.b % (length + 1);
+  return {begin, op.c == 255 ? length + 1 : begin + op.c % (length - begin + 1)};
+}
+
+void PoolRun::pinRange(const Op &op) {
+  size_t index = pick(op.a);
+  auto [begin, end] = rangeOf(op, at(index).length());
+  bool pins = op.kind == OpKind::PinRange;
+  quire_status expected = pins ? reference_->canName(index, begin, end) : reference_->canUnpin(index, begin, end);
+  quire_sequence handle = at(index).handle;
+  if (!ended(expected, pins ? quire_sequence_pin(pool_.get(), handle, begin, end) : quire_sequence_unpin(pool_.get(), handle, begin, end)))
+    return;
+  if (pins)
+    reference_->pin(index, begin, end);
+  else
+    reference_->unpin(index, begin, end);
+}
+
+void PoolRun::endTurn(const Op &op) {
+  size_t index = pick(op.a);
+  int64_t end = op.c % 4 ? lengthOf(op, at(index).length()) : at(index).length();
+  if (ended(reference_->canEndTurn(index, end), quire_sequence_end_turn(pool_.get(), at(index).handle, end)))
+    reference_->endTurn(index, end);
+}
+
+void PoolRun::dialogue(const Op &op) {
+  PoolReference::Dialogue rules;
+  rules.recentTurns = op.a >= 240 ? -1 : op.a % 4;
+  rules.recentPages = op.b % 3;
+  for (int64_t page = 0; page < 8; ++page)
+    if (op.c >> page & 1)
+      rules.importantPages.push_back(page);
+  quire_dialogue_options options = {sizeof(options), rules.recentTurns, rules.recentPages, rules.importantPages.data(),
+                                    static_cast<int64_t>(rules.importantPages.size())};
+  if (ended(op.a >= 240 ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_set_dialogue(pool_.get(), &options)))
+    reference_->setDialogue(std::move(rules));
+}
+
+/// The slow tier may be full, which is no fault.
+void PoolRun::unload(const Op &op) {
+  size_t index = pick(op.a);
+  auto [begin, end] = rangeOf(op, at(index).length());
+  quire_status expected = reference_->canName(index, begin, end);
+  quire_status status = quire_sequence_unload(pool_.get(), at(index).handle, begin, end);
+  if (expected == QUIRE_OK && status == QUIRE_NO_SPACE && pool_.pager() && pool_.pager()->slow().slots().freeCount() == 0)
+    expected = status;
+  if (!endedPaging(expected, status, true) || !pool_.pager())
+    return;
+  for (int64_t i = (begin + markBlockTokens - 1) / markBlockTokens; i < end / markBlockTokens; ++i)
+    if (!pool_.pager()->isUnloaded(static_cast<uint32_t>(reference_->blocks()[at(index).blocks[static_cast<size_t>(i)]].index)))
+      return fail("a block that was unloaded is still there");
+}
+
+void PoolRun::weigh(const Op &op) {
+  size_t index = pick(op.a);
+  auto [begin, end] = rangeOf(op, at(index).length());
+  float importance = op.a == 255 ? 1.5f : static_cast<float>(op.a) / 255;
+  quire_status expected = op.a == 255 ? QUIRE_INVALID_ARGUMENT : reference_->canName(index, begin, end);
+  ended(expected, quire_sequence_set_importance(pool_.get(), at(index).handle, begin, end, importance));
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// Blocks of a pool whose memory has so many pages, or blocks: a sixteenth of the pages is to exchange others with.
+int64_t PoolRun::limitOf(int64_t units) const {
+  const runtime::Pager *pager = pool_.pager();
+  if (!pager)
+    return units;
+  if (degraded_) // slots of the slow tier may have failed
+    return pager->blockLimitOf(static_cast<uint64_t>(units));
+  int64_t spare = std::max<int64_t>(1, units / 16), slow = pager->slow().slots().total();
+  return std::min(pool_.inner().blocksTotal(), units > spare ? (units - spare + slow) / groups() : 0);
+}
+
+void PoolRun::applyTuning() {
+  reference_->setReserve(static_cast<int64_t>(tuning_.reserve_ratio * static_cast<double>(units_ / (pool_.pager() ? groups() : 1))));
+}
+
+void PoolRun::resize(const Op &op) {
+  int64_t units = op.b % 3 ? unitsAtFirst_ : op.a % (unitsAtFirst_ + 2), limit = limitOf(units);
+  uint64_t unit = pool_.pager() ? pool_.pager()->geometry().pageBytes : static_cast<uint64_t>(pool_.inner().blockBytes());
+  const char *end = pool_.pager() ? pool_.pager()->arenaBegin() + static_cast<uint64_t>(units) * unit : nullptr;
+  bool held = end && std::any_of(pins_.begin(), pins_.end(), [&](const Pinned &pin) { return pin.address >= end; });
+  bool sealed = pool_.exportable() && units < unitsAtFirst_;
+  bool wrong = reference_->acting() || limit == 0 || units > unitsAtFirst_ || held || sealed;
+  quire_status expected = wrong ? QUIRE_INVALID_ARGUMENT : reference_->canLimit(limit);
+  bool done = endedPaging(expected, quire_pool_resize_fast(pool_.get(), static_cast<uint64_t>(units) * unit), true);
+  syncEvictions();
+  if (!done)
+    return;
+  reference_->setLimit(limitOf(units));
+  units_ = units;
+  applyTuning();
+}
+
+/// What is refused changes nothing.
+void PoolRun::tune(const Op &op) {
+  static constexpr double ratios[] = {0, 0, 0.2, 0.5}, budgets[] = {0.25, 0, 0.5, 1};
+  quire_pool_tuning tuning = tuning_;
+  tuning.reserve_ratio = op.a >= 248 ? 0.75 : ratios[op.a % 4];
+  tuning.pin_budget = op.b >= 248 ? -0.5 : budgets[op.b % 4];
+  tuning.prefetch_strategy = op.c % 2;
+  tuning.prefetch_window = op.c == 255 ? -1 : op.c / 2 % 6;
+  tuning.prefetch_bytes = op.c >= 128 ? UINT64_MAX : op.c * 64u;
+  tuning.time_blocks = op.c / 16 % 2;
+  bool wrong = op.a >= 248 || op.b >= 248 || op.c == 255;
+  if (ended(wrong ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_set_tuning(pool_.get(), &tuning)))
+    tuning_ = tuning;
+  applyTuning();
+  quire_pool_tuning found = {};
+  found.struct_size = sizeof(found);
+  bool same = ended(QUIRE_OK, quire_pool_get_tuning(pool_.get(), &found)) && found.reserve_ratio == tuning_.reserve_ratio && found.time_blocks == tuning_.time_blocks;
+  if (pool_.pager())
+    same = same && found.pin_budget == tuning_.pin_budget && found.prefetch_strategy == tuning_.prefetch_strategy &&
+           found.prefetch_window == tuning_.prefetch_window && found.prefetch_bytes == tuning_.prefetch_bytes;
+  if (!same)
+    fail("the pool has another tuning than was set");
+}
+
+void PoolRun::setWindow(int64_t pages) {
+  if (ended(pages < 0 ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_set_prefetch_window(pool_.get(), pages)))
+    tuning_.prefetch_window = pages;
+}
+
+//===----------------------------------------------------------------------===//
+// What others see
+//===----------------------------------------------------------------------===//
+
+/// Another mapping of the arena shows every stored token.
+void PoolRun::exportArena() {
+  int descriptor = -1;
+  if (!ended(pool_.exportable() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_export(pool_.get(), &descriptor)))
+    return;
+  auto bytes = static_cast<size_t>(::lseek(descriptor, 0, SEEK_END));
+  void *mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  if (mapped == MAP_FAILED)
+    return fail("the arena cannot be mapped");
+  uint64_t offset = 0;
+  ended(QUIRE_INVALID_ARGUMENT, quire_pool_block_offset(pool_.get(), markLayers, 0, &offset));
+  for (const PoolReference::Sequence &sequence : reference_->sequences())
+    for (int64_t position = 0; position < sequence.length() && good(); ++position)
+      for (int64_t layer = 0; layer < markLayers; ++layer) {
+        int32_t block = reference_->blocks()[sequence.blocks[static_cast<size_t>(position / markBlockTokens)]].index;
+        if (!ended(QUIRE_OK, quire_pool_block_offset(pool_.get(), layer, block, &offset)))
+          break;
+        if (!holdsMarks(static_cast<const char *>(mapped) + offset, layer, position % markBlockTokens, sequence.history[static_cast<size_t>(position)]))
+          fail("another process sees other bytes at position " + std::to_string(position));
+      }
+  ::munmap(mapped, bytes);
+}
+
+/// What is not compared after every operation.
+void PoolRun::reportRest() {
+  quire_latency_stats latency = {};
+  latency.struct_size = sizeof(latency);
+  for (int64_t operation = QUIRE_OPERATION_ALLOCATE; operation <= QUIRE_OPERATION_MAKE_ROOM + 1; ++operation)
+    ended(operation > QUIRE_OPERATION_MAKE_ROOM ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_get_latency(pool_.get(), operation, &latency));
+  std::string path = slotFileOf(::getpid()) + ".trace";
+  ended(traced_ ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_write_trace(pool_.get(), path.c_str()));
+  ::unlink(path.c_str());
+  void *address = nullptr;
+  if (ended(pool_.pager() ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_block_address(pool_.get(), 1, 0, &address)) && address != pool_.inner().layerBase(1))
+    fail("block 0 of layer 1 lies elsewhere");
+  quire_executor_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  ended(QUIRE_OK, quire_executor_get_stats(pool_.executor(), &stats));
+  const quire_trace_event *events = nullptr;
+  int64_t count = -1, stride = 0;
+  if (ended(QUIRE_OK, quire_executor_trace(pool_.executor(), &events, &count)) && count != 0)
+    fail("calls are recorded that nobody asked for");
+  const float *shares = nullptr;
+  ended(QUIRE_INVALID_ARGUMENT, quire_executor_attention(pool_.executor(), markLayers, &shares, &count, &stride));
+}
+
+} // namespace quire::test
