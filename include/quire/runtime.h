@@ -142,6 +142,10 @@ typedef struct quire_slow_tier_options {
   int64_t prefetch_window; /* pages of each sequence that may be on their way ahead of need; 0: 3, -1: none */
   int64_t layers_per_page; /* 0: 1 */
   int64_t deadline;        /* nanoseconds that a step waits for a page before it counts as lost; 0: 30 s */
+  /* Lossy: pages are stored encoded, and come back as the codec has them; a page that never left keeps its bits. "int8_g128",
+   * "int4_g128", "fp8_e4m3", "fp8_e5m2", "sparse_8_1_bitmap", "sparse_8_1_index"; NULL, "none": as they are. The pool then has as
+   * many blocks as the slow tier holds. Not for elements I8. */
+  const char *codec;
 } quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
@@ -181,6 +185,10 @@ typedef struct quire_paging_stats {
   int64_t pinned_blocks, pin_budget_blocks; /* of quire_sequence_pin and of dialogues: that are held now, and at most */
   int64_t pins_given_up;                    /* blocks that were held no longer, beyond the budget or for a step */
   int64_t erasures_failed;                  /* slots of the slow tier that could not be erased: they are never used again and may hold what they held */
+  int64_t stored_page_bytes;                /* of a page in the slow tier: fewer than page_bytes with a codec. Bytes above are of whole pages */
+  int64_t pages_refused;                    /* stores of pages that the codec does not take; they stay in the fast tier */
+  int64_t codec_samples;                    /* pages that were compared when they were encoded, every 16th */
+  double codec_error;                       /* of these: norm of all differences / norm of all K and V */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,

@@ -29,6 +29,8 @@ Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out) {
     return outOfRange("prefetch_window", options.prefetch_window);
   if (options.layers_per_page < 0 || options.deadline < 0)
     return outOfRange("layers_per_page or deadline", std::min(options.layers_per_page, options.deadline));
+  if (options.codec && !parseCodec(options.codec, out.codec))
+    return failure(QUIRE_INVALID_ARGUMENT, "slow tier: no codec %s", options.codec);
   static constexpr PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
   out.paging.policy = kinds[options.replacement];
   if (options.prefetch_window != 0)
@@ -58,6 +60,7 @@ quire_paging_stats pagingStats(const Pool &pool) {
   if (!pager)
     return stats;
   const PagerCounters &c = pager->counters();
+  CodecError error = pager->slow().codecError();
   stats.page_bytes = static_cast<int64_t>(pager->geometry().pageBytes);
   stats.fast_pages = pager->fastPages();
   stats.slow_pages = pager->slow().slots().total();
@@ -92,7 +95,11 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.pin_budget_blocks, pager->pinned().budget()},
       {&stats.pins_given_up, c.pinsGivenUp},
       {&stats.erasures_failed, c.erasuresFailed},
+      {&stats.stored_page_bytes, pager->slow().storedPageBytes()},
+      {&stats.pages_refused, c.refused},
+      {&stats.codec_samples, error.samples},
   };
+  stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)
     *field = static_cast<int64_t>(value);
   return stats;

@@ -3,6 +3,7 @@
 #include "pool/Pool.h"
 
 #include "model/ModelInfo.h"
+#include "tier/CodecTier.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -84,7 +85,12 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
   QUIRE_TRY(PageGeometry::make(info, options.layersPerPage, geometry));
   std::unique_ptr<Tier> tier;
   std::unique_ptr<Mover> mover;
-  QUIRE_TRY(options.slowTier(geometry.pageBytes, tier, mover));
+  uint64_t slotBytes = geometry.pageBytes;
+  if (options.codec != Codec::None)
+    QUIRE_TRY(CodecTier::slotBytes(options.codec, info, geometry, slotBytes));
+  QUIRE_TRY(options.slowTier(slotBytes, tier, mover));
+  if (options.codec != Codec::None)
+    tier = std::make_unique<CodecTier>(std::move(tier), options.codec, info, geometry);
   Pager::Options paging = options.paging;
   paging.fastBytes = options.bytes;
   paging.poison = options.poison;

@@ -3,6 +3,7 @@
 #ifndef QUIRE_RUNTIME_POOL_POOL_H
 #define QUIRE_RUNTIME_POOL_POOL_H
 
+#include "compress/Codec.h"
 #include "core/MappedMemory.h"
 #include "core/Status.h"
 #include "pool/BlockAllocator.h"
@@ -32,6 +33,7 @@ public:
     /// With a slow tier `bytes` is the size of the fast one. Makes the tier and
     /// what moves pages, for pages of that size; without it everything is in memory.
     std::function<Status(uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover)> slowTier;
+    Codec codec = Codec::None; // of the slow tier's pages, whose size is then that of encoded ones
     std::shared_ptr<Clock> clock; // of the above; null: the system's
     int64_t layersPerPage = 1;
     Pager::Options paging; // fastBytes, poison and zeroOnFree are those above

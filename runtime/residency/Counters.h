@@ -42,6 +42,7 @@ struct PagerCounters {
 
   uint64_t retries = 0;           // transfers that failed and were repeated
   uint64_t pagesLost = 0;         // content that could not be read back
+  uint64_t refused = 0;           // stores of pages that a codec does not take
   uint64_t noSpace = 0;           // stores that the slow tier had no room for
   uint64_t erasuresFailed = 0;    // slots that may still hold what was to be erased
 

@@ -35,7 +35,7 @@ Pager::~Pager() { mover_.reset(); }
 Status Pager::create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                      std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out) {
   uint64_t fast = std::min<uint64_t>(options.fastBytes / geometry.pageBytes, INT32_MAX / 2);
-  uint64_t blocks = std::min<uint64_t>(blocksIn(geometry, fast, slow->slots().total()), (UINT32_MAX - 1) / geometry.groups);
+  uint64_t blocks = std::min<uint64_t>(blocksIn(geometry, fast, slow->slots().total(), slow->lossy()), (UINT32_MAX - 1) / geometry.groups);
   blocks = std::min<uint64_t>(blocks, INT32_MAX);
   if (blocks == 0)
     return failure(QUIRE_OUT_OF_BLOCKS,
@@ -56,15 +56,15 @@ Status Pager::create(const PageGeometry &geometry, const Options &options, std::
 int64_t Pager::roomBlocks(int64_t more) const {
   if (!full_)
     return INT64_MAX;
-  return (fastSlots_.freeCount() + static_cast<int64_t>(shadowed_) + more) / geometry_.groups;
+  return (fastSlots_.freeCount() + static_cast<int64_t>(slow_->lossy() ? 0 : shadowed_) + more) / geometry_.groups;
 }
 
-/// One with a slow slot counts as room already.
+/// One with a slow slot counts as room already, unless it keeps that.
 int64_t Pager::slotsWithout(uint32_t block) const {
   int64_t slots = 0;
   for (uint32_t group = 0; group < geometry_.groups; ++group) {
     const Page &page = pages_[pageOf(group, block)];
-    slots += page.state == State::Resident && page.slow == none;
+    slots += page.state == State::Resident && (page.slow == none || slow_->lossy());
   }
   return slots;
 }
@@ -235,6 +235,7 @@ void Pager::change(uint32_t number) {
     return fail(failure(QUIRE_PAGE_LOST, "block %u: its write-back does not end", blockOf(number)));
   counters_.seals += !page.dirty;
   page.dirty = true;
+  page.refused = false;
 }
 
 void Pager::unpinHeld() {
@@ -324,6 +325,8 @@ void Pager::listPages(uint32_t group) {
         want(number, i * geometry_.blockTokens < past, written);
       else if (written)
         written_.push_back(number);
+      if (written)
+        pages_[number].tokens = static_cast<int32_t>(std::min(stop, end) - i * geometry_.blockTokens);
       pages_[number].acquired = acquireNumber_;
       if (written && stop <= end)
         sealed_.push_back(number);

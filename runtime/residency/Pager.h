@@ -57,7 +57,9 @@ public:
   static size_t transfersFor(uint64_t fastPages);
 
   /// The pool has as many blocks as both tiers hold, but for some pages that
-  /// are kept free to exchange others. QUIRE_OUT_OF_BLOCKS: not one fits.
+  /// are kept free to exchange others. If the slow tier is lossy, as many as that one
+  /// holds: a page keeps its slow slot while it is unchanged, so that it is never
+  /// encoded twice. QUIRE_OUT_OF_BLOCKS: not one fits.
   static Status create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                        std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out);
   ~Pager();
@@ -184,13 +186,15 @@ private:
     uint32_t version = 0;     // of the content in the slow slot
     uint32_t step = 0;        // last one that demanded it
     uint32_t acquired = 0;    // last acquire that listed it
+    int32_t tokens = 0;       // stored positions
     uint16_t pins = 0;
     State state = State::Absent;
     bool dirty : 1;    // the slow slot is missing or old
     bool leaving : 1;  // Storing: gives up its fast slot afterwards
     bool brought : 1;  // by a prefetch, and not demanded since
     bool polluted : 1; // gave way to a prefetch
-    Page() : dirty(false), leaving(false), brought(false), polluted(false) {}
+    bool refused : 1;  // by the slow tier's codec, and not changed since
+    Page() : dirty(false), leaving(false), brought(false), polluted(false), refused(false) {}
   };
 
   struct Flight {
@@ -215,7 +219,7 @@ private:
   void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
 
   // Resize.cpp.
-  static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages);
+  static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
   Status shrink(uint32_t pages);
   Status grow(uint32_t pages);
 

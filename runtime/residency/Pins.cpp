@@ -28,7 +28,10 @@ Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
     return success();
   }
   failure_ = success();
-  want(number, page.state != State::Absent, write);
+  bool fresh = page.state == State::Absent;
+  want(number, !fresh, write);
+  if (write)
+    page.tokens = static_cast<int32_t>(geometry_.blockTokens); // nobody says which
   bringIn();
   ++page.pins;
   unpinHeld();
@@ -37,6 +40,8 @@ Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
     return failure_;
   }
   address = slotAddress(page.fast);
+  if (fresh && slow_->lossy())
+    std::memset(address, 0, geometry_.pageBytes); // a codec wants numbers in all of them
   return success();
 }
 
@@ -67,6 +72,7 @@ Status Pager::copy(uint32_t from, uint32_t to) {
     Status made = pin(group, to, true, target);
     if (made.ok()) {
       std::memcpy(target, source, geometry_.pageBytes);
+      pages_[pageOf(group, to)].tokens = pages_[pageOf(group, from)].tokens;
       (void)unpin(group, to);
     }
     (void)unpin(group, from);

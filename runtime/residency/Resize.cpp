@@ -12,15 +12,15 @@ namespace quire::runtime {
 /// a page to exchange others with.
 static constexpr uint64_t spareShare = 16;
 
-uint64_t Pager::blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages) {
+uint64_t Pager::blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy) {
   uint64_t spare = std::max<uint64_t>(1, fastPages / spareShare);
-  uint64_t pages = fastPages > spare ? fastPages - spare + slowPages : 0;
+  uint64_t pages = fastPages > spare ? (lossy ? 0 : fastPages - spare) + slowPages : 0;
   return pages / geometry.groups;
 }
 
 int64_t Pager::blockLimitOf(uint64_t pages) const {
   return static_cast<int64_t>(
-      std::min<uint64_t>(blocks_, blocksIn(geometry_, pages, slow_->slots().total() - quarantined_)));
+      std::min<uint64_t>(blocks_, blocksIn(geometry_, pages, slow_->slots().total() - quarantined_, slow_->lossy())));
 }
 
 Status Pager::checkResize(uint64_t pages) const {

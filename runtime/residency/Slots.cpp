@@ -36,14 +36,15 @@ void Pager::freeFast(uint32_t slot) {
   fastSlots_.release(slot);
 }
 
-/// When all are taken, a resident page gives up the copy that it has below.
+/// When all are taken, a resident page gives up the copy that it has below, unless
+/// that is what it will come back as.
 bool Pager::takeSlow(uint32_t &slot) {
   taken_.clear();
   if (!full_ && slow_->slots().allocate(1, taken_)) {
     slot = static_cast<uint32_t>(taken_.front());
     return true;
   }
-  for (size_t looked = 0; shadowed_ > 0 && looked < pages_.size(); ++looked) {
+  for (size_t looked = 0; !slow_->lossy() && shadowed_ > 0 && looked < pages_.size(); ++looked) {
     Page &page = pages_[reclaimAt_];
     reclaimAt_ = reclaimAt_ + 1 == pages_.size() ? 0 : reclaimAt_ + 1;
     if (page.state != State::Resident || page.slow == none)
@@ -60,7 +61,9 @@ bool Pager::takeSlow(uint32_t &slot) {
 }
 
 bool Pager::canStore(const Page &page) const {
-  return page.slow != none || shadowed_ > 0 || (!full_ && slow_->slots().freeCount() > 0);
+  if (page.refused)
+    return false;
+  return page.slow != none || (shadowed_ > 0 && !slow_->lossy()) || (!full_ && slow_->slots().freeCount() > 0);
 }
 
 /// Every fast slot may be in a transfer, so erasures have the spare ones only; what

@@ -30,6 +30,8 @@ uint32_t Pager::begin(Transfer::Kind kind, uint32_t number) {
     flight.transfer.page = slotAddress(page.fast);
     flight.transfer.slot = page.slow;
     flight.transfer.tag = uint64_t(page.version) << 32 | number;
+    flight.transfer.group = groupOf(number);
+    flight.transfer.tokens = page.tokens;
   }
   batch_.push_back(&flight.transfer);
   return index;
@@ -41,10 +43,12 @@ void Pager::flush(Mover::Urgency urgency) {
   batch_.clear();
 }
 
-/// False if the slow tier has no room.
+/// False if the slow tier has no room, or its codec refused the page.
 bool Pager::startStore(uint32_t number, bool leaving) {
   Page &page = pages_[number];
   assert(page.state == State::Resident && page.dirty);
+  if (page.refused)
+    return false;
   if (page.slow == none) {
     uint32_t slot;
     if (!takeSlow(slot))
@@ -160,15 +164,22 @@ void Pager::finishStore(uint32_t index) {
       leave(number);
     return;
   }
+  if (left)
+    policy_->inserted(number, true);
+  --shadowed_;
+  uint32_t slot = page.slow;
+  page.slow = none;
+  if (code == QUIRE_INVALID_ARGUMENT) { // nothing is wrong with the slot
+    page.refused = true;
+    ++counters_.refused;
+    freeSlow(slot);
+    return flush(Mover::Urgency::WriteBack);
+  }
   // The page stays, and its slot is given up: for good unless only space was missing.
   if (code == QUIRE_NO_SPACE)
     ++counters_.noSpace;
   full_ = full_ || code == QUIRE_NO_SPACE || ++failedStores_ >= maxFailedStores;
-  --shadowed_;
-  page.slow = none;
   ++quarantined_;
-  if (left)
-    policy_->inserted(number, true);
 }
 
 /// The page's fast slot is free again; its slow slot is never used again, since

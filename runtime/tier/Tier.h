@@ -21,8 +21,16 @@ struct Transfer {
   char *page = nullptr; // page bytes in the fast arena; Erase: null
   uint64_t tag = 0;     // names the content; a load of another content is an error
   uint64_t cookie = 0;  // the owner's
-  Status status;        // QUIRE_OK, QUIRE_IO_ERROR (may succeed if repeated), QUIRE_NO_SPACE, QUIRE_PAGE_LOST
+  uint32_t group = 0;   // of layers, see PageGeometry; Erase: none
+  int64_t tokens = 0;   // Store: the first positions of the block, which are stored
+  Status status;        // QUIRE_OK, QUIRE_IO_ERROR (may succeed if repeated), QUIRE_NO_SPACE, QUIRE_PAGE_LOST, QUIRE_INVALID_ARGUMENT (a codec refuses the page)
   uint32_t ticket = 0;  // the mover's
+};
+
+/// What a lossy tier made of a sample of the pages that it stored.
+struct CodecError {
+  uint64_t samples = 0;  // pages
+  double relativeL2 = 0; // norm of all differences of K and V / norm of all of them
 };
 
 /// Slots are handed out by the owner of the pool; transfers run on the mover's
@@ -36,6 +44,12 @@ public:
 
   const std::string &name() const { return name_; }
   uint64_t pageBytes() const { return pageBytes_; }
+  /// Bytes of a page in its slot.
+  virtual uint64_t storedPageBytes() const { return pageBytes_; }
+  /// Loads give what a codec made of the page that was stored.
+  virtual bool lossy() const { return false; }
+  /// Any thread.
+  virtual CodecError codecError() const { return {}; }
 
   /// Owner's thread.
   BlockAllocator &slots() { return slots_; }

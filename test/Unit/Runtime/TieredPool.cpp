@@ -52,6 +52,7 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
   options.poison = settings.poison;
   options.zeroOnFree = settings.zeroOnFree;
   options.layersPerPage = settings.layersPerPage;
+  options.codec = settings.codec;
   options.paging.policy = settings.policy;
   options.paging.prefetchWindow = settings.window;
   options.paging.prefetch = settings.prefetch;

@@ -39,6 +39,7 @@ struct TieredSettings {
   int64_t layersPerPage = 1;
   bool poison = true;
   bool zeroOnFree = false;
+  runtime::Codec codec = runtime::Codec::None;
   bool thread = false; // a mover with a thread and the system's clock
 };
 
