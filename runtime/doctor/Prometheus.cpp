@@ -44,6 +44,7 @@ const std::vector<Metric> &metrics() {
       {"quire_transfer_retries_total", "Transfers that failed and were repeated.", false, {{"", &C::retries}}},
       {"quire_pages_lost_total", "Pages whose content could not be read back.", false, {{"", &C::pagesLost}}},
       {"quire_no_space_total", "Stores that the slow tier had no room for.", false, {{"", &C::noSpace}}},
+      {"quire_pages_refused_total", "Stores of pages that the codec of the slow tier does not take.", false, {{"", &C::refused}}},
       {"quire_erasures_failed_total", "Slots of the slow tier that could not be erased.", false, {{"", &C::erasuresFailed}}},
       {"quire_stall_seconds_total", "Time that steps waited for pages.", true, {{"", &C::stallNs}}},
       {"quire_table_seconds_total", "Time of translation and bookkeeping.", true, {{"", &C::tableNs}}},
