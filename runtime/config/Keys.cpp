@@ -107,8 +107,8 @@ const std::vector<Key> &allKeys() {
       {"document.unload_processed", T::Switch, 0, 0, {}, "true", reloadable, works,
        "paragraphs of a request leave the fast tier once they are stored", FIELD(document.unloadProcessed)},
 
-      {"compress.quant", T::Choice, 0, 0, {"none", "int8_g128", "int4_g128", "fp8"}, "none", fixed, planned,
-       "form of compressed pages", FIELD(compress.quant)},
+      {"compress.quant", T::Choice, 0, 0, {"none", "int8_g128", "int4_g128", "fp8"}, "none", fixed, works,
+       "form of pages in the slow tier; lossy, but for none. fp8 is E4M3", FIELD(compress.quant)},
       {"compress.sparse.ratio", T::Count, 1, 64, {}, "1", fixed, planned,
        "elements of which a sparse page keeps one; 1: all", FIELD(compress.sparse.ratio)},
       {"compress.sparse.index", T::Choice, 0, 0, {"bitmap", "index"}, "bitmap", fixed, planned,

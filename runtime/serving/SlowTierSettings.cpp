@@ -17,6 +17,20 @@ static constexpr struct {
                     {config::ReplacePolicy::Importance, QUIRE_REPLACE_IMPORTANCE},
                     {config::ReplacePolicy::Arc, QUIRE_REPLACE_ARC}};
 
+static const char *codecOf(config::Quant quant) {
+  switch (quant) {
+  case config::Quant::None:
+    break;
+  case config::Quant::Int8:
+    return "int8_g128";
+  case config::Quant::Int4:
+    return "int4_g128";
+  case config::Quant::Fp8:
+    return "fp8_e4m3";
+  }
+  return nullptr;
+}
+
 void SlowTierSettings::describe(quire_slow_tier_options &out) const {
   out = {};
   out.struct_size = sizeof(out);
@@ -26,6 +40,7 @@ void SlowTierSettings::describe(quire_slow_tier_options &out) const {
   out.checksum = checksum ? 0 : -1;
   out.prefetch_window = prefetchWindow == 0 ? -1 : prefetchWindow;
   out.layers_per_page = layersPerPage;
+  out.codec = codecOf(quant);
 }
 
 void SlowTierSettings::take(const config::Config &config) {
@@ -47,6 +62,7 @@ void SlowTierSettings::take(const config::Config &config) {
   bytes = slow.bytes;
   checksum = slow.checksum != config::Checksum::None;
   layersPerPage = config.block.layersPerBlock;
+  quant = config.compress.quant;
   prefetchWindow = config.prefetch.windowSize;
   for (const auto &[configured, policy] : replacements)
     if (configured == config.replace.policy)
@@ -69,6 +85,7 @@ void SlowTierSettings::give(config::Config &config) const {
   slow.bytes = bytes;
   slow.checksum = checksum ? config::Checksum::Xxh3 : config::Checksum::None;
   config.block.layersPerBlock = layersPerPage;
+  config.compress.quant = quant;
   config.prefetch.windowSize = prefetchWindow;
   for (const auto &[configured, policy] : replacements)
     if (policy == replacement)

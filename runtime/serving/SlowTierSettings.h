@@ -18,6 +18,7 @@ struct SlowTierSettings {
   int64_t prefetchWindow = 3; // 0: none
   int64_t layersPerPage = 1;
   bool checksum = true; // of files
+  config::Quant quant = config::Quant::None;
 
   bool wanted() const { return where != "none"; }
   /// `out` borrows from this.

@@ -42,7 +42,8 @@ line is an error of that request alone. Results: one line each, in the order in 
   --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
   --slow-tier=TIER     under it: none, memory, file:PATH (a new file), throttled or throttled:LATENCY,BANDWIDTH, such as
                        throttled:100us,2GB/s; keys and values that a step does not need at the moment go there (none)
-  --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one
+  --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one. With compress.quant in the configuration it
+                       holds more pages, and what comes back is not exact
   --replace=POLICY     which page gives way: scan, lru, importance, arc (scan)
   --prefetch-window=N  pages of each sequence on their way ahead of need; 0: none (3)
   --doctor             say at the end what the pages did and what to change (standard error)
@@ -194,6 +195,8 @@ static const char *conflictOfTiers(const RunOptions &options) {
     return "--slow-bytes needs --slow-tier";
   if (!options.slow.wanted() && !options.trace.empty())
     return "--trace needs --slow-tier";
+  if (!options.slow.wanted() && options.slow.quant != config::Quant::None)
+    return "compress.quant needs --slow-tier, or memory.slow.kind";
   return nullptr;
 }
 

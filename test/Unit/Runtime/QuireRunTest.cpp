@@ -183,7 +183,7 @@ TEST_F(QuireRun, Configuration) {
                      "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
-                     "document:\n  importance: tfidf\n  unload_processed: true\n"
+                     "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n"
                      "share:\n  prefix_cache: true\n"
                      "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
                      "doctor:\n  page_table_max: 0.05\n  min_hit: 0.9\n  frag_max: 0.1\n"
@@ -242,6 +242,38 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
     EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
   }
+}
+
+/// Pages in fewer bytes: more of them fit, and the run says how many bytes and how exact.
+TEST_F(QuireRun, StoresPagesEncodedOnRequest) {
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", std::vector<int64_t>(90, 3)}, {"max_new_tokens", 30}}).dump() + "\n");
+  auto serve = [&](const std::string &quant, const std::string &tier = "memory") {
+    writeFile(file("c.yaml"), "compress: {quant: " + quant + "}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=34KB", "--slow-tier=" + tier,
+                   "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    return json::parse(readFile(file("s.json")))["tiers"];
+  };
+  json plain = serve("none");
+  EXPECT_EQ(plain["codec"]["stored_page_bytes"], plain["page_bytes"]);
+  EXPECT_EQ(plain["codec"]["samples"], 0);
+  EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(std::vector<int64_t>(90, 3), 30));
+  double stored = plain["page_bytes"];
+  for (const char *quant : {"int8_g128", "int4_g128"}) {
+    json tiers = serve(quant);
+    EXPECT_LT(tiers["codec"]["stored_page_bytes"], stored) << quant;
+    EXPECT_GT(tiers["codec"]["samples"], 0) << quant;
+    EXPECT_GT(tiers["codec"]["error"], 0.0) << quant;
+    // The toy model knows what it stored, and takes nothing else: test/Integration/slow-codec.test compares tokens.
+    EXPECT_EQ(results()["a"]["error"], "the logits of new token 24 are not numbers") << quant;
+    stored = tiers["codec"]["stored_page_bytes"];
+  }
+  for (const std::string &tier : {"file:" + file("pages"), std::string("throttled:1us,1GB/s")})
+    EXPECT_EQ(serve("int4_g128", tier)["codec"]["stored_page_bytes"], stored) << tier;
+  EXPECT_EQ(run({model(), "--print-config", "--slow-tier=memory", "--slow-bytes=1MiB", "--config=" + file("c.yaml")}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("quant: int4_g128"), std::string::npos);
+  expectRefused({model(), "--config=" + file("c.yaml")}, "compress.quant needs --slow-tier, or memory.slow.kind");
 }
 
 /// Turns of a request are held; the tokens are the same.
