@@ -106,8 +106,7 @@ def sanitized(tally, fuzz_seconds):
     if build(tally, runtime.name, runtime, ["-S", "runtime", *COMPILERS, *LIGHT, "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]):
         ctest(tally, runtime.name, runtime, SANITIZER_OPTIONS)
         fuzz(tally, runtime, fuzz_seconds)
-    # Experiments have no threads but the runtime's, whose own tests are here.
-    if build(tally, threads.name, threads, ["-S", "runtime", *COMPILERS, *LIGHT, "-DQUIRE_SANITIZE=thread", "-DQUIRE_BUILD_EXPERIMENTS=OFF"]):
+    if build(tally, threads.name, threads, ["-S", "runtime", *COMPILERS, *LIGHT, "-DQUIRE_SANITIZE=thread"]):
         ctest(tally, threads.name, threads, SANITIZER_OPTIONS)
     configure = ["--preset", "asan", "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]
     if build(tally, importer.name, importer, configure, ["ImportTests", "ImportFuzzer"]):

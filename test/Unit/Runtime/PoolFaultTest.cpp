@@ -87,7 +87,7 @@ TEST_P(PoolFaultSweep, AtEveryTransfer) {
           fault.count = count;
           fault.ns = faultNs;
           RunCounts counts;
-          ASSERT_EQ(runInChild(program, counts, {}, 120, {fault}), "") << "fault " << kind << " on " << int(on) << ", " << count << " from " << first;
+          ASSERT_EQ(runInChild(program, counts, {}, 20, {fault}), "") << "fault " << kind << " on " << int(on) << ", " << count << " from " << first;
           happened = counts.injected;
           lost += counts.lost;
           ++swept;
