@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The stages of scripts/check: build, unit tests, lit suite, sanitized tests, fuzz targets, and on request the acceptance sets."""
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -13,11 +14,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=/usr/bin/clang-22", "-DCMAKE_CXX_COMPILER=/usr/bin/clang++-22", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld",
              "-DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld", "-DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld"]
-# Of sanitized builds of the runtime: quick to compile, with assertions.
-LIGHT = ["-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-DCMAKE_C_FLAGS_RELEASE=-O1"]
+
 # A sanitized test must fail, not go on, when something is found.
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "TSAN_OPTIONS": "halt_on_error=1"}
+
+
+def flags(words):
+    """Those of every file, C and C++, instead of a build type's: no debug information, assertions stay."""
+    return ["-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CXX_FLAGS_RELEASE={words}", f"-DCMAKE_C_FLAGS_RELEASE={words}"]
 
 
 class Tally:
@@ -103,12 +108,12 @@ def lit(tally):
 def sanitized(tally, fuzz_seconds):
     """Runtime and importer under AddressSanitizer and UndefinedBehaviorSanitizer, with their fuzz targets; the runtime also under ThreadSanitizer."""
     runtime, threads, importer = (ROOT / "build-check" / name for name in ("runtime-asan", "runtime-tsan", "importer-asan"))
-    if build(tally, runtime.name, runtime, ["-S", "runtime", *COMPILERS, *LIGHT, "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]):
+    if build(tally, runtime.name, runtime, ["-S", "runtime", *COMPILERS, *flags("-O1"), "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]):
         ctest(tally, runtime.name, runtime, SANITIZER_OPTIONS)
         fuzz(tally, runtime, fuzz_seconds)
-    if build(tally, threads.name, threads, ["-S", "runtime", *COMPILERS, *LIGHT, "-DQUIRE_SANITIZE=thread"]):
+    if build(tally, threads.name, threads, ["-S", "runtime", *COMPILERS, *flags("-O1"), "-DQUIRE_SANITIZE=thread"]):
         ctest(tally, threads.name, threads, SANITIZER_OPTIONS)
-    configure = ["--preset", "asan", "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]
+    configure = ["-S", ".", *COMPILERS, *flags("-O0"), "-DCMAKE_PREFIX_PATH=/usr/lib/llvm-22", "-DQUIRE_SANITIZE=address,undefined", "-DQUIRE_BUILD_FUZZERS=ON"]
     if build(tally, importer.name, importer, configure, ["ImportTests", "ImportFuzzer"]):
         stage(f"tests: {importer.name}")
         code, output = run([importer / "unit/ImportTests", "--gtest_brief=1"], capture=True, env={**os.environ, **SANITIZER_OPTIONS})
@@ -131,16 +136,21 @@ def installed(tally):
 
 
 def fuzz(tally, folder, seconds):
-    """Every libFuzzer target of a build folder for a while; it starts from its seeds and from what earlier runs found."""
+    """Every libFuzzer target of a build folder for a while, one a core; each starts from its seeds and from what earlier runs found."""
     stage(f"fuzzing: {folder.name}, {seconds} s each")
     programs = [path for path in sorted(folder.rglob("*Fuzzer")) if path.is_file() and os.access(path, os.X_OK)]
-    for program in programs:
+
+    def one(program):
         found = ROOT / "build-check/fuzz-found" / program.name
         found.mkdir(parents=True, exist_ok=True)
         seeds = [path for path in (ROOT / "test/Fuzz").rglob(f"{program.name}-seeds") if path.is_dir()]
         command = [program, f"-max_total_time={seconds}", "-verbosity=0", "-print_final_stats=1", "-rss_limit_mb=4096",
                    f"-artifact_prefix={found.parent}/", found, *seeds]
-        tally.one(f"fuzz: {program.name}", run(command, env={**os.environ, **SANITIZER_OPTIONS})[0] == 0)
+        return run(command, capture=True, env={**os.environ, **SANITIZER_OPTIONS})[0] == 0
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for program, good in zip(programs, pool.map(one, programs)):
+            tally.one(f"fuzz: {program.name}", good)
     if not programs:
         tally.one(f"fuzz: no targets in {folder.name}", False)
 

@@ -105,12 +105,13 @@ bool FaultTier::before(const Fault &fault, Transfer &transfer) {
 
 Status FaultTier::standStill(const Fault &fault) {
   constexpr int64_t millisecond = 1000000;
-  int64_t end = clock_.now() + fault.ns;
+  int64_t begin = clock_.now(), end = begin + fault.ns;
   stuck_.store(true);
   bool late = false;
   while (!released_.load() && !late) {
-    if (fault.ns > 0)
-      clock_.sleepUntil(std::min(end, clock_.now() + millisecond));
+    int64_t now = clock_.now();
+    if (fault.ns > 0) // looks for its release less often the longer it stands: few times until the end
+      clock_.sleepUntil(std::min(end, now + std::max(millisecond, (now - begin) / 8)));
     else
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     late = fault.ns > 0 && clock_.now() >= end;

@@ -46,8 +46,9 @@ TEST(Statistics, QuartilesAreInterpolated) {
   EXPECT_FALSE(claim("below", 0.5, 1, 3)["holds"]);
 }
 
-/// saved = 1 - E[ceil(L / B) B] / Lmax, but for the bytes of tables; the seeds are those of the experiment.
-TEST(E1, SavesWhatTheFormulaSays) {
+/// saved = 1 - E[ceil(L / B) B] / Lmax, but for the bytes of tables; the seeds are those of the experiment. Groups of 128 codes
+/// and a scale take 132 of 256 bytes in int8.
+TEST(E1, SavesWhatTheFormulasSay) {
   Options options = small();
   options.repeats = 1;
   Json result = savings(options);
@@ -69,18 +70,14 @@ TEST(E1, SavesWhatTheFormulaSays) {
       ++checked;
     }
   EXPECT_EQ(checked, result["rows"].size());
-  for (const Json &row : result["growth"])
-    EXPECT_NEAR(row["saved"], row["expected"], 0.01);
-}
-
-TEST(E1, Int8GroupsAre132Of256) {
-  Json result = savings(small());
   for (const Json &row : result["rows"]) {
     double used = 1 - row["saved"]["median"].get<double>();
     EXPECT_NEAR(row["saved_int8"], 1 - used * 132 / 256, 1e-9);
     EXPECT_NEAR(row["saved_int4"], 1 - used * 68 / 256, 1e-9);
     EXPECT_NEAR(row["saved_fp8"], 1 - used / 2, 1e-9);
   }
+  for (const Json &row : result["growth"])
+    EXPECT_NEAR(row["saved"], row["expected"], 0.01);
 }
 
 TEST(E2, EightRegionsLeaveNothingToGain) {
@@ -154,8 +151,8 @@ TEST(CommandLine, RunsAndRefuses) {
   EXPECT_NE(text.find("usage: quire-kv-experiments"), std::string::npos);
   EXPECT_EQ(run("--list", text), 0);
   EXPECT_NE(text.find("E13"), std::string::npos);
-  EXPECT_EQ(run("E1 --quick --repeats=1", text), 0);
-  EXPECT_EQ(Json::parse(text)["E1"]["quick"], true);
+  EXPECT_EQ(run("E7 --quick --repeats=1", text), 0);
+  EXPECT_EQ(Json::parse(text)["E7"]["quick"], true);
   EXPECT_EQ(run("E99", text), 1);
   EXPECT_NE(text.find("expected an experiment, but got 'E99'"), std::string::npos);
   EXPECT_EQ(run("", text), 1);

@@ -70,13 +70,29 @@ std::string inChild(SharedReport &report, const Work &work) {
 
 } // namespace
 
-std::string runInChild(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage, unsigned seconds,
-                       const std::vector<runtime::Fault> &faults) {
+std::string runInChild(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage, unsigned seconds) {
   SharedReport report;
   std::string error = inChild(report, [&] {
     ::alarm(seconds);
-    return PoolRun(program, report->counts, sabotage, faults).run();
+    return PoolRun(program, report->counts, sabotage).run();
   });
+  add(counts, report->counts);
+  return error;
+}
+
+std::string sweepFault(const Program &program, runtime::Fault &fault, uint64_t stride, RunCounts &counts, unsigned seconds) {
+  SharedReport report;
+  std::string error = inChild(report, [&] {
+    for (report->at = 0;; report->at += stride) {
+      fault.first = report->at;
+      ::alarm(seconds);
+      uint64_t before = report->counts.injected;
+      std::string found = PoolRun(program, report->counts, {}, {fault}).run();
+      if (!found.empty() || report->counts.injected == before)
+        return found;
+    }
+  });
+  fault.first = report->at;
   add(counts, report->counts);
   return error;
 }

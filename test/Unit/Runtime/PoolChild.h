@@ -8,8 +8,11 @@
 namespace quire::test {
 
 /// Empty: it went well. Otherwise what was wrong, or how the process ended; `seconds`: it may take so long.
-std::string runInChild(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage = {}, unsigned seconds = 20,
-                       const std::vector<runtime::Fault> &faults = {});
+std::string runInChild(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage = {}, unsigned seconds = 20);
+
+/// The same for `fault` from transfer 0, `stride`, twice `stride` on, and so forth, until it does not happen; all in one
+/// process. `fault`: the last of them.
+std::string sweepFault(const Program &program, runtime::Fault &fault, uint64_t stride, RunCounts &counts, unsigned seconds = 20);
 
 struct Sweep {
   uint64_t first = 0, programs = 0; // seeds

@@ -430,10 +430,10 @@ TEST_F(QuireRun, OpenFilesAreEnoughOrRefused) {
       EXPECT_EQ(std::filesystem::file_size(file("logits/" + std::to_string(i) + ".npy")), 128u + 20 * 97 * 4);
     std::filesystem::remove_all(file("logits"));
   };
-  served("--max-batch=16", "--kv-bytes=256MiB");
+  served("--max-batch=16", "--kv-bytes=4MiB");
   served("--max-batch=16", "--kv-bytes=20000"); // six blocks: requests give way
   openFiles = {32, 80};
-  served("--max-batch=64", "--kv-bytes=256MiB");
+  served("--max-batch=64", "--kv-bytes=4MiB");
 }
 
 /// The stop token is the last one, and the first of several decides.
