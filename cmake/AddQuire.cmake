@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Thin wrappers around AddMLIR: how a dialect, a library, a pass table and a tool of this project are declared.
 
-# Code that includes MLIR headers: LLVM's own rules (no exceptions, no RTTI), our warnings, one precompiled header.
+# Code that includes MLIR headers: LLVM's own rules (no exceptions, no RTTI), our warnings, a precompiled header.
+# WITH_ONNX: that of code which is mostly about operations of `onnx`.
 function(quire_compiler_target target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_include_directories(${target} SYSTEM PRIVATE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
@@ -14,14 +15,18 @@ function(quire_compiler_target target)
     target_compile_options(${target} PRIVATE -fsanitize=${QUIRE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${QUIRE_SANITIZE})
   endif()
-  cmake_parse_arguments(arg "UNOPTIMISED" "" "" ${ARGN})
+  cmake_parse_arguments(arg "UNOPTIMISED;WITH_ONNX" "" "" ${ARGN})
   if(arg_UNOPTIMISED)
     target_compile_options(${target} PRIVATE -O0)
   endif()
-  if(target MATCHES "^QuirePrecompiled")
+  if(target STREQUAL "QuirePrecompiledONNX")
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib/PrecompiledONNX.h)
+  elseif(target MATCHES "^QuirePrecompiled")
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib/Precompiled.h)
   elseif(arg_UNOPTIMISED)
     target_precompile_headers(${target} REUSE_FROM QuirePrecompiledUnoptimised)
+  elseif(arg_WITH_ONNX)
+    target_precompile_headers(${target} REUSE_FROM QuirePrecompiledONNX)
   else()
     target_precompile_headers(${target} REUSE_FROM QuirePrecompiled)
   endif()
@@ -73,16 +78,12 @@ function(quire_add_passes name)
   add_dependencies(quire-headers Quire${name}PassesIncGen)
 endfunction()
 
-# quire_add_library(NAME sources... LINK libraries... [UNOPTIMISED]): one directory, one library. All generated headers exist before it compiles.
-# UNOPTIMISED is for generated code that is large and not hot: it halves the time to build it.
+# quire_add_library(NAME sources... LINK libraries... [UNOPTIMISED] [WITH_ONNX]): one directory, one library. All generated headers
+# exist before it compiles. UNOPTIMISED is for generated code that is large and not hot: it halves the time to build it.
 function(quire_add_library name)
-  cmake_parse_arguments(arg "UNOPTIMISED" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "UNOPTIMISED;WITH_ONNX" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
-  if(arg_UNOPTIMISED)
-    quire_compiler_target(${name} UNOPTIMISED)
-  else()
-    quire_compiler_target(${name})
-  endif()
+  quire_compiler_target(${name} ${ARGN})
   add_dependencies(${name} quire-headers)
   target_link_libraries(${name} PUBLIC ${arg_LINK} MLIR LLVM)
   target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -105,11 +106,11 @@ function(quire_add_tool name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} MLIR LLVM)
 endfunction()
 
-# quire_add_unit_test(NAME sources... LINK libraries...): a GoogleTest program in build/unit, run by ctest.
+# quire_add_unit_test(NAME sources... LINK libraries... [WITH_ONNX]): a GoogleTest program in build/unit, run by ctest.
 function(quire_add_unit_test name)
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "WITH_ONNX" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
-  quire_compiler_target(${name})
+  quire_compiler_target(${name} ${ARGN})
   quire_executable(${name})
   add_dependencies(${name} quire-headers)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
@@ -128,4 +129,7 @@ if(NOT TARGET QuirePrecompiled)
   quire_compiler_target(QuirePrecompiled)
   add_library(QuirePrecompiledUnoptimised OBJECT ${PROJECT_SOURCE_DIR}/lib/Precompiled.cpp)
   quire_compiler_target(QuirePrecompiledUnoptimised UNOPTIMISED)
+  add_library(QuirePrecompiledONNX OBJECT ${PROJECT_SOURCE_DIR}/lib/Precompiled.cpp)
+  quire_compiler_target(QuirePrecompiledONNX)
+  add_dependencies(QuirePrecompiledONNX quire-headers)
 endif()

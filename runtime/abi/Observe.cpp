@@ -73,7 +73,10 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.topk = pager->prefetching().topk;
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());
   vitals.fastBytes = pager->fastPages() * pager->geometry().pageBytes;
-  vitals.slowBytes = pager->slow().slots().total() * pager->geometry().pageBytes;
+  vitals.slowBytes = pager->slow().slots().total() * pager->slow().storedPageBytes();
+  vitals.codec = pager->slow().codec();
+  if (CodecError error = pager->slow().codecError(); error.samples > 0)
+    vitals.codecError = error.relativeL2;
   if (const Trace *trace = pool.trace())
     readTrace(*trace, vitals);
   return vitals;
@@ -143,7 +146,14 @@ static std::string metricsOf(const Pool &pool) {
   for (auto [operation, name] : operations)
     if (const Histogram *histogram = histogramOf(pool, operation); histogram && histogram->count() > 0)
       latencies.push_back({name, tier, histogram});
-  return prometheusText(counters, latencies);
+  std::vector<GaugeSample> gauges;
+  if (pager) {
+    const Tier &slow = pager->slow();
+    gauges.push_back({"quire_slow_page_bytes", "Bytes that a page takes in the slow tier, where a codec may have made it smaller.", tier, double(slow.storedPageBytes())});
+    if (CodecError error = slow.codecError(); error.samples > 0)
+      gauges.push_back({"quire_codec_error_ratio", "Norm of what a codec changed, of a sample of the pages stored, to their norm.", tier, error.relativeL2});
+  }
+  return prometheusText(counters, latencies, gauges);
 }
 
 extern "C" {

@@ -28,6 +28,7 @@ public:
 
   std::vector<Finding> run() {
     examineTransfers();
+    examineCodec();
     examineHits();
     examinePrefetch();
     examineWaiting();
@@ -40,6 +41,7 @@ public:
 
 private:
   void examineTransfers();
+  void examineCodec();
   void examineHits();
   void examinePrefetch();
   void examineWaiting();
@@ -83,6 +85,25 @@ private:
   std::string withoutHotspots() const {
     return toStrategy(*v_.prefetch == PrefetchKind::Hybrid ? PrefetchKind::Sequential : PrefetchKind::None);
   }
+  /// As the configuration has it; null: it has no such form.
+  static const char *quantName(Codec codec) {
+    switch (codec) {
+    case Codec::None:
+      return "none";
+    case Codec::Int8G128:
+      return "int8";
+    case Codec::Int4G128:
+      return "int4";
+    case Codec::Fp8E4M3:
+      return "fp8";
+    default:
+      return nullptr;
+    }
+  }
+  std::string toQuant(Codec to) const {
+    const char *now = quantName(v_.codec);
+    return now && v_.codec != to ? format("compress.quant: %s -> %s", now, quantName(to)) : std::string();
+  }
   std::string moreMemory() const {
     return v_.fastBytes ? "memory.fast_bytes: " + printSize(v_.fastBytes) + " -> " + printSize(2 * v_.fastBytes) : std::string();
   }
@@ -120,6 +141,24 @@ void Examination::examineTransfers() {
     add("slow-tier-full", Severity::Problem, static_cast<double>(c.noSpace), 0,
         format("the slow tier had no room for %llu pages", static_cast<unsigned long long>(c.noSpace)),
         v_.slowBytes ? "memory.slow.bytes: " + printSize(v_.slowBytes) + " -> " + printSize(2 * v_.slowBytes) : "");
+}
+
+void Examination::examineCodec() {
+  if (v_.codec == Codec::None)
+    return;
+  const PagerCounters &c = v_.counters;
+  Ratio refused = refusedShare(c);
+  if (refused && c.refused + c.writeBacks >= t_.minPrefetches && *refused > t_.maxRefused)
+    add("codec-refuses", Severity::Warning, *refused, t_.maxRefused,
+        format("%.3f of the pages that were to leave are none that codec %s takes, above %.2f: they stay in the fast tier and fill it", *refused,
+               codecName(v_.codec), t_.maxRefused),
+        toQuant(v_.codec == Codec::Fp8E4M3 ? Codec::Int8G128 : Codec::None));
+  bool isCoarse = v_.codec == Codec::Int4G128;
+  if (v_.codecError && *v_.codecError > t_.maxCodecError)
+    add("codec-error", Severity::Warning, *v_.codecError, t_.maxCodecError,
+        format("pages come back off by %.3f of their norm, above %.2f: use %s", *v_.codecError, t_.maxCodecError,
+               isCoarse ? "more bits" : "no codec"),
+        toQuant(isCoarse ? Codec::Int8G128 : Codec::None));
 }
 
 void Examination::examineHits() {
@@ -188,10 +227,10 @@ void Examination::examineWaiting() {
         v_.prefetch && !prefetches ? toStrategy(PrefetchKind::Sequential) : moreMemory());
   if (isSaturated())
     add("slow-bandwidth", Severity::Warning, *v_.slowUse, t_.maxSlowUse,
-        format("the slow tier transferred %.3f of the time, above %.2f: compress pages, or attend to fewer of them", *v_.slowUse,
-               t_.maxSlowUse),
+        format("the slow tier transferred %.3f of the time, above %.2f: %s, or attend to fewer pages", *v_.slowUse, t_.maxSlowUse,
+               v_.codec == Codec::None ? "compress them" : "give the fast tier more room"),
         v_.topk > 1 && v_.prefetch && *v_.prefetch == PrefetchKind::Digest ? format("prefetch.topk: %u -> %u", v_.topk, v_.topk / 2)
-                                                                         : "compress.quant: none -> int8_g128");
+                                                                         : v_.codec == Codec::None ? toQuant(Codec::Int8G128) : moreMemory());
 }
 
 void Examination::examineTables() {

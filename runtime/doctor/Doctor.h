@@ -3,6 +3,7 @@
 #ifndef QUIRE_RUNTIME_DOCTOR_DOCTOR_H
 #define QUIRE_RUNTIME_DOCTOR_DOCTOR_H
 
+#include "compress/Codec.h"
 #include "doctor/Metrics.h"
 #include "residency/Prefetch.h"
 
@@ -26,7 +27,8 @@ struct Vitals {
   uint32_t topk = 0;
   uint64_t blockTokens = 0; // 0: not known
   uint64_t fastBytes = 0;
-  uint64_t slowBytes = 0;
+  uint64_t slowBytes = 0; // as pages lie there
+  Codec codec = Codec::None; // of the slow tier
   std::optional<double> reserveRatio; // configured, in [0, 1)
 
   // Pool.
@@ -47,6 +49,7 @@ struct Vitals {
   double attentionPages = 0;
   std::optional<uint64_t> optimalMisses; // of the same trace (optimal())
   std::optional<double> slowUse;         // share of the time that the slow tier was transferring
+  std::optional<double> codecError;      // relative L2 of the pages that were sampled
 };
 
 struct Thresholds {
@@ -65,6 +68,8 @@ struct Thresholds {
   double maxExternal = 0.3;
   double maxUniformity = 0.95;
   double maxSlowUse = 0.9;
+  double maxRefused = 0.05;
+  double maxCodecError = 0.05;
   // With less there is nothing to judge.
   uint64_t minDemands = 100;
   uint64_t minPrefetches = 32;

@@ -25,7 +25,9 @@ static std::vector<std::pair<const char *, Ratio>> metricsOf(const Vitals &v) {
           {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes)},
           {"repeated_order", v.repeatedOrder},
           {"attention_uniformity", v.attentionEntropy ? uniformity(*v.attentionEntropy, v.attentionPages) : std::nullopt},
-          {"slow_use", v.slowUse}};
+          {"slow_use", v.slowUse},
+          {"codec_refused", v.codec != Codec::None ? refusedShare(c) : std::nullopt},
+          {"codec_error", v.codecError}};
 }
 
 std::string doctorText(const Vitals &vitals, const std::vector<Finding> &findings) {

@@ -37,6 +37,11 @@ inline Ratio prefetchTimeliness(const PagerCounters &c) {
   return ratio(static_cast<double>(c.prefetchTimely), static_cast<double>(c.prefetchUseful));
 }
 
+/// Of the pages that were to be stored, those that the slow tier's codec does not take.
+inline Ratio refusedShare(const PagerCounters &c) {
+  return ratio(static_cast<double>(c.refused), static_cast<double>(c.refused + c.writeBacks));
+}
+
 /// Of the misses, those whose page a prefetch had evicted.
 inline Ratio pollution(const PagerCounters &c) {
   return ratio(static_cast<double>(c.pollutedMisses), static_cast<double>(c.misses));

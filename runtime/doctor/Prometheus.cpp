@@ -79,7 +79,7 @@ static std::string seconds(uint64_t ns) {
   return text;
 }
 
-static void addHeader(std::string &out, const std::string &name, const char *help, const char *type) {
+static void addHeader(std::string &out, const std::string &name, const std::string &help, const char *type) {
   out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
 }
 
@@ -106,7 +106,8 @@ static void addLatency(std::string &out, const LatencySample &sample) {
   addSample(out, name + "_count", labels, std::to_string(below));
 }
 
-std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies) {
+std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
+                           const std::vector<GaugeSample> &gauges) {
   std::string out;
   for (const Metric &metric : metrics()) {
     if (counters.empty())
@@ -120,6 +121,14 @@ std::string prometheusText(const std::vector<CounterSample> &counters, const std
         uint64_t value = sample.counters->*series.value;
         addSample(out, metric.name, labels, metric.isTime ? seconds(value) : std::to_string(value));
       }
+  }
+  for (const GaugeSample &gauge : gauges) {
+    std::string labels;
+    addLabel(labels, "tier", gauge.tier);
+    char value[40];
+    std::snprintf(value, sizeof(value), "%.9g", gauge.value);
+    addHeader(out, gauge.name, gauge.help, "gauge");
+    addSample(out, gauge.name, labels, value);
   }
   if (!latencies.empty())
     addHeader(out, "quire_latency_seconds", "Time of operations on pages.", "histogram");

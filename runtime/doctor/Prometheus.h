@@ -23,9 +23,16 @@ struct LatencySample {
   const Histogram *histogram;
 };
 
+/// What is, not what has happened so far.
+struct GaugeSample {
+  std::string name, help, tier;
+  double value;
+};
+
 /// Text format 0.0.4: each metric with HELP and TYPE once, then a line for each
 /// sample; times in seconds. Samples with equal labels are the caller's mistake.
-std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies);
+std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
+                           const std::vector<GaugeSample> &gauges = {});
 
 } // namespace quire::runtime
 

@@ -27,7 +27,7 @@ public:
   CodecTier(std::unique_ptr<Tier> inner, Codec codec, const quire_model_info &info, const PageGeometry &geometry);
 
   void run(Transfer *const *transfers, size_t count) override;
-  bool lossy() const override { return true; }
+  Codec codec() const override { return codec_; }
   uint64_t storedPageBytes() const override { return inner_->pageBytes(); }
   CodecError codecError() const override;
 

@@ -12,6 +12,8 @@
 
 namespace quire::runtime {
 
+enum class Codec : uint8_t; // compress/Codec.h
+
 /// One page on its way. The owner fills everything but `status` and leaves the
 /// object alone until the mover has handed it back.
 struct Transfer {
@@ -46,8 +48,10 @@ public:
   uint64_t pageBytes() const { return pageBytes_; }
   /// Bytes of a page in its slot.
   virtual uint64_t storedPageBytes() const { return pageBytes_; }
+  /// The form of a page in its slot.
+  virtual Codec codec() const { return Codec(0); }
   /// Loads give what a codec made of the page that was stored.
-  virtual bool lossy() const { return false; }
+  bool lossy() const { return codec() != Codec(0); }
   /// Any thread.
   virtual CodecError codecError() const { return {}; }
 

@@ -224,6 +224,36 @@ TEST(CodecTier, RefusedPagesStayAsTheyAreUntilTheyChange) {
   }
 }
 
+/// The doctor and the metrics see the codec of a pool and what it does.
+TEST(CodecTier, LossesAndRefusalsAreFindings) {
+  ShapedInfo shaped(1);
+  TieredSettings settings;
+  settings.fastPages = 40;
+  settings.codec = Codec::Int4G128;
+  TieredPool tiered = makeTieredPool(settings, shaped.info);
+  Pager &pager = *tiered.pager();
+  for (uint32_t number = 0; number < 36; ++number) {
+    TestBlock block = sampleBlock(16, number);
+    if (number % 6 == 0)
+      block.set({true, 0, 0, 0}, NAN);
+    char *page;
+    ASSERT_TRUE(pager.pin(0, number, true, page).ok());
+    std::copy(block.data(), block.data() + block.size(), page);
+    ASSERT_TRUE(pager.unpin(0, number).ok());
+    ASSERT_TRUE(pager.unload(number).ok());
+  }
+  pager.settle();
+  EXPECT_EQ(pager.counters().refused, 6u);
+  const char *text = nullptr;
+  ASSERT_EQ(quire_metrics(tiered.pool.get(), &text), QUIRE_OK);
+  EXPECT_NE(std::string(text).find("\nquire_codec_error_ratio{"), std::string::npos) << text;
+  quire_doctor_options options = {};
+  options.struct_size = sizeof(options);
+  ASSERT_EQ(quire_doctor(tiered.pool.get(), &options, &text), QUIRE_OK);
+  EXPECT_NE(std::string(text).find("codec-refuses: 0.167 of the pages"), std::string::npos) << text;
+  EXPECT_NE(std::string(text).find("  change: compress.quant: int4 -> none\n"), std::string::npos) << text;
+}
+
 TEST(CodecTier, PoolsSayWhatTheyStoreAndRefuse) {
   ShapedInfo shaped(1);
   quire_slow_tier_options slow = {};
@@ -246,6 +276,10 @@ TEST(CodecTier, PoolsSayWhatTheyStoreAndRefuse) {
     slots[encoded] = stats.slow_pages;
     EXPECT_EQ(stats.stored_page_bytes < stats.page_bytes, encoded);
     EXPECT_EQ(stats.slow_pages, (1 << 20) / stats.stored_page_bytes);
+    const char *text = nullptr;
+    ASSERT_EQ(quire_metrics(pool, &text), QUIRE_OK);
+    std::string line = "\nquire_slow_page_bytes{tier=\"memory\"} " + std::to_string(stats.stored_page_bytes) + "\n";
+    EXPECT_NE(std::string(text).find(line), std::string::npos) << text;
     quire_pool_destroy(pool);
   }
   EXPECT_GT(slots[1], 3 * slots[0]);

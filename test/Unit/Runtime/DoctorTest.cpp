@@ -206,11 +206,44 @@ TEST(Doctor, Stall) {
 TEST(Doctor, SlowBandwidthIsUsedUp) {
   Vitals v = healthy();
   v.slowUse = 0.91;
-  expectFinding(v, "slow-bandwidth", 0.91, "compress.quant: none -> int8_g128");
+  expectFinding(v, "slow-bandwidth", 0.91, "compress.quant: none -> int8");
+  v.codec = Codec::Fp8E4M3;
+  expectFinding(v, "slow-bandwidth", 0.91, "memory.fast_bytes: 512MiB -> 1GiB");
   v.prefetch = PrefetchKind::Digest;
   expectFinding(v, "slow-bandwidth", 0.91, "prefetch.topk: 4 -> 2");
   v.slowUse = 0.9;
   expectSilence(v, "slow-bandwidth");
+}
+
+TEST(Doctor, CodecsRefusePages) {
+  Vitals v = healthy();
+  v.counters.writeBacks = 94;
+  v.counters.refused = 6;
+  expectSilence(v, "codec-refuses"); // there is no codec
+  v.codec = Codec::Fp8E4M3;
+  expectFinding(v, "codec-refuses", 0.06, "compress.quant: fp8 -> int8");
+  v.codec = Codec::Int4G128;
+  expectFinding(v, "codec-refuses", 0.06, "compress.quant: int4 -> none");
+  v.codec = Codec::Sparse8Bitmap;
+  expectFinding(v, "codec-refuses", 0.06, ""); // C only
+  v.counters.writeBacks = 95;
+  v.counters.refused = 5;
+  expectSilence(v, "codec-refuses");
+  v.counters.writeBacks = 0;
+  expectSilence(v, "codec-refuses"); // too few
+}
+
+TEST(Doctor, CodecsChangePages) {
+  Vitals v = healthy();
+  v.codec = Codec::Int4G128;
+  v.codecError = 0.06;
+  expectFinding(v, "codec-error", 0.06, "compress.quant: int4 -> int8");
+  v.codec = Codec::Int8G128;
+  expectFinding(v, "codec-error", 0.06, "compress.quant: int8 -> none");
+  v.codecError = 0.05;
+  expectSilence(v, "codec-error");
+  v.codecError.reset();
+  expectSilence(v, "codec-error");
 }
 
 TEST(Doctor, TablesTakeTimeOrBytes) {
@@ -380,7 +413,7 @@ TEST(Doctor, RulesAreDocumented) {
   std::ifstream file(QUIRE_RUNTIME_DOC);
   std::stringstream page;
   page << file.rdbuf();
-  for (const char *rule : {"pages-lost", "not-erased", "slow-tier-full", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
+  for (const char *rule : {"pages-lost", "not-erased", "slow-tier-full", "codec-refuses", "codec-error", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
                            "prefetch-timeliness", "prefetch-coverage", "pollution", "stall", "slow-bandwidth", "table-time", "table-bytes",
                            "internal-fragmentation", "early-out-of-memory", "external-fragmentation", "reserve-exhausted",
                            "reserve-unused", "uniform-attention"})

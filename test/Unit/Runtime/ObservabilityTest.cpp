@@ -127,6 +127,12 @@ TEST(Prometheus, ShowsEveryCounter) {
     EXPECT_EQ(seen[static_cast<double>(1000 + i)], 1) << i;
 }
 
+TEST(Prometheus, GaugesHaveTheirTier) {
+  EXPECT_EQ(prometheusText({}, {}, {{"quire_x", "What it is.", "file", 0.25}, {"quire_y", "Another.", "", 4096}}),
+            "# HELP quire_x What it is.\n# TYPE quire_x gauge\nquire_x{tier=\"file\"} 0.25\n"
+            "# HELP quire_y Another.\n# TYPE quire_y gauge\nquire_y 4096\n");
+}
+
 TEST(Prometheus, HistogramsAreCumulative) {
   Histogram hits, loads;
   for (uint64_t ns : {3u, 15u, 16u, 31u, 40u, 1000u})

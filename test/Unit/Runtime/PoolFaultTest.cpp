@@ -17,39 +17,6 @@ constexpr uint64_t stride = 7; // of the transfers that a fault begins at
 constexpr uint64_t stride = 1;
 #endif
 
-/// What a server does: prompts that begin alike, steps, forks, ends; it goes on after pages were lost.
-Program workload(uint8_t tier) {
-  Program program;
-  program[ShapeField::Tier] = tier;
-  program[ShapeField::Fast] = 3;
-  program[ShapeField::Slow] = 24;
-  program[ShapeField::Window] = 3;
-  program[ShapeField::PrefixCache] = 1;
-  program[ShapeField::ZeroOnFree] = 1;
-  program[ShapeField::Seed] = 5;
-  auto add = [&](OpKind kind, int a, int b = 0, int c = 0) {
-    program.ops.push_back({kind, static_cast<uint8_t>(a), static_cast<uint8_t>(b), static_cast<uint8_t>(c)});
-  };
-  add(OpKind::NewTenant, 1, 1);
-  for (int round = 0; round < 5; ++round) {
-    add(OpKind::Create, 1);
-    add(OpKind::Match, 0, 0, 20);
-    for (int i = 0; i < 4; ++i)
-      add(OpKind::Step, 1 << (round + i) % 3 | 1, 5 + i, 17 * i + round);
-    add(OpKind::Recover, 0);
-    add(OpKind::Publish, round, 0, 0);
-    add(OpKind::Fork, round, 9, 1);
-    add(OpKind::Step, 3, 2, round);
-    add(OpKind::Step, 4, 3, 0);
-    add(OpKind::Read, round);
-    add(OpKind::Recover, 0);
-    add(OpKind::Truncate, 1, 6);
-    if (round > 1)
-      add(OpKind::Release, 1);
-  }
-  return program;
-}
-
 bool makesSense(const Fault &fault) {
   bool ofStores = fault.kind == Fault::Kind::NoSpace || fault.kind == Fault::Kind::TornStore || fault.kind == Fault::Kind::SwapSlots;
   bool ofBytes = fault.kind == Fault::Kind::FlipPage || fault.kind == Fault::Kind::FlipHeader;
@@ -61,7 +28,7 @@ class PoolFaultSweep : public ::testing::TestWithParam<uint8_t> {};
 } // namespace
 
 TEST_P(PoolFaultSweep, AtEveryTransfer) {
-  Program program = workload(GetParam());
+  Program program = serverProgram(GetParam());
   RunCounts whole;
   ASSERT_EQ(runProgram(program, whole), "");
   ASSERT_GT(whole.loads, 20u);

@@ -76,6 +76,38 @@ Program randomProgram(uint64_t seed, size_t ops) {
   return program;
 }
 
+Program serverProgram(uint8_t tier) {
+  Program program;
+  program[ShapeField::Tier] = tier;
+  program[ShapeField::Fast] = 3;
+  program[ShapeField::Slow] = 24;
+  program[ShapeField::Window] = 3;
+  program[ShapeField::PrefixCache] = 1;
+  program[ShapeField::ZeroOnFree] = 1;
+  program[ShapeField::Seed] = 5;
+  auto add = [&](OpKind kind, int a, int b = 0, int c = 0) {
+    program.ops.push_back({kind, static_cast<uint8_t>(a), static_cast<uint8_t>(b), static_cast<uint8_t>(c)});
+  };
+  add(OpKind::NewTenant, 1, 1);
+  for (int round = 0; round < 5; ++round) {
+    add(OpKind::Create, 1);
+    add(OpKind::Match, 0, 0, 20);
+    for (int i = 0; i < 4; ++i)
+      add(OpKind::Step, 1 << (round + i) % 3 | 1, 5 + i, 17 * i + round);
+    add(OpKind::Recover, 0);
+    add(OpKind::Publish, round, 0, 0);
+    add(OpKind::Fork, round, 9, 1);
+    add(OpKind::Step, 3, 2, round);
+    add(OpKind::Step, 4, 3, 0);
+    add(OpKind::Read, round);
+    add(OpKind::Recover, 0);
+    add(OpKind::Truncate, 1, 6);
+    if (round > 1)
+      add(OpKind::Release, 1);
+  }
+  return program;
+}
+
 std::string printProgram(const Program &program) {
   std::ostringstream text;
   text << "pool";

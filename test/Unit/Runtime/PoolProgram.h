@@ -93,6 +93,9 @@ const char *opName(OpKind kind);
 /// The same seed gives the same program. Half of those with a slow tier have faults.
 Program randomProgram(uint64_t seed, size_t ops);
 
+/// What a server does: prompts that begin alike, steps, forks, ends; it goes on after pages were lost. `tier` as in the shape.
+Program serverProgram(uint8_t tier);
+
 /// One line for the shape and one for each operation. What printing gives, parsing takes;
 /// otherwise `error` says which line is wrong.
 std::string printProgram(const Program &program);

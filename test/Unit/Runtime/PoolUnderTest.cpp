@@ -27,6 +27,8 @@ RecordingTier::RecordingTier(std::unique_ptr<Tier> inner, std::shared_ptr<StoreR
 
 void RecordingTier::run(Transfer *const *transfers, size_t count) {
   for (size_t i = 0; i < count; ++i) {
+    if (record_->before)
+      record_->before();
     Transfer &transfer = *transfers[i];
     std::optional<StoreRecord::Content> &content = record_->slots[transfer.slot];
     if (transfer.kind == Transfer::Kind::Store)

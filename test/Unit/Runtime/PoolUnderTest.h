@@ -11,6 +11,7 @@
 #include "tier/FaultTier.h"
 #include "tier/FileTier.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -28,6 +29,7 @@ struct StoreRecord {
   std::map<std::pair<uint32_t, uint64_t>, std::vector<char>> ever; // by slot and tag: faults bring old content back
   uint64_t loads = 0, stores = 0; // that succeeded
   std::string mismatch;           // a load that gave other bytes
+  std::function<void()> before;   // each transfer
 };
 
 /// Watches what goes through another tier.
@@ -74,6 +76,8 @@ public:
 
   /// `first` counts from now. With a slow tier.
   void plan(const runtime::Fault &fault);
+  /// Calls `hook` before each transfer of this pool.
+  void watch(std::function<void()> hook) { record_->before = std::move(hook); }
   /// Faults that happened.
   uint64_t injected() const;
   /// Whether all slots of the slow tier are as empty as after its creation.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A configuration that is changed while a run goes on.
+#include "TieredPool.h"
+#include "ToyFolder.h"
+
+#include "config/Config.h"
+#include "serving/ConfigWatch.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <optional>
+#include <vector>
+
+using namespace quire::test;
+using namespace quire::serving;
+
+namespace {
+
+/// A model that tells nothing about what it attends to.
+struct SilentInfo {
+  SilentInfo() : layers(toyInfo().layers, toyInfo().layers + toyInfo().layer_count), info(toyInfo()) {
+    for (quire_model_layer &layer : layers)
+      layer.query_heads = 0;
+    info.layers = layers.data();
+  }
+  std::vector<quire_model_layer> layers;
+  quire_model_info info;
+};
+
+class ConfigWatching : public ::testing::Test {
+protected:
+  void SetUp() override {
+    writeFile(path_, "prefetch: {window_size: 3}\n");
+    quire::config::Config config;
+    ASSERT_TRUE(quire::config::readConfig(path_, config).ok());
+    applyConfig(config, options_);
+    options_.config = path_;
+    watch_.emplace(options_, pool_.pool.get());
+  }
+
+  /// What it says about the file's new text.
+  std::string after(const std::string &text) {
+    writeFile(path_, text);
+    return look();
+  }
+  std::string look() {
+    ::testing::internal::CaptureStderr();
+    watch_->look();
+    return ::testing::internal::GetCapturedStderr();
+  }
+  int64_t window() const {
+    quire_pool_tuning tuning = {};
+    tuning.struct_size = sizeof(tuning);
+    EXPECT_EQ(quire_pool_get_tuning(pool_.pool.get(), &tuning), QUIRE_OK);
+    return tuning.prefetch_window;
+  }
+
+  TemporaryFolder folder_;
+  std::string path_ = folder_ / "c.yaml";
+  SilentInfo silent_;
+  TieredPool pool_ = makeTieredPool({}, silent_.info);
+  RunOptions options_;
+  std::optional<ConfigWatch> watch_;
+};
+
+} // namespace
+
+TEST_F(ConfigWatching, ChangesAreTakenAndSaid) {
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(after("prefetch: {window_size: 5}\n"), "quire-run: prefetch.window_size: 3 -> 5\n");
+  EXPECT_EQ(window(), 5);
+  EXPECT_EQ(watch_->current().prefetch.windowSize, 5);
+  EXPECT_EQ(look(), "") << "it is said once";
+}
+
+TEST_F(ConfigWatching, AWrongFileChangesNothing) {
+  EXPECT_EQ(after("prefetch: {window_size: many}\n"),
+            "quire-run: warning: " + path_ + ":1:25: prefetch.window_size: expected a whole number of 0 to 1024, but got 'many'; the run goes on as before\n");
+  EXPECT_EQ(after("prefetch: {window_size: 7, strategy: hotspot}\n"),
+            "quire-run: warning: " + path_ + ": prefetch strategy: hotspot and hybrid need a model that tells what it attends to, but no layer of this one does; the run goes on as before\n");
+  EXPECT_EQ(window(), 3);
+  EXPECT_EQ(watch_->current().prefetch.windowSize, 3);
+  std::filesystem::remove(path_);
+  EXPECT_EQ(look(), "") << "as while an editor replaces it";
+  EXPECT_EQ(after("prefetch: {window_size: 4}\n"), "quire-run: prefetch.window_size: 3 -> 4\n");
+  EXPECT_EQ(window(), 4);
+}
+
+TEST_F(ConfigWatching, WhatIsFixedIsSaidOnce) {
+  std::string told = after("serving: {max_batch: 3}\nprefetch: {window_size: 5}\n");
+  EXPECT_NE(told.find("quire-run: warning: serving.max_batch needs a new run; it stays 8\n"), std::string::npos) << told;
+  EXPECT_NE(told.find("quire-run: prefetch.window_size: 3 -> 5\n"), std::string::npos) << told;
+  EXPECT_EQ(after("serving: {max_batch: 4}\nprefetch: {window_size: 6}\n"), "quire-run: prefetch.window_size: 5 -> 6\n");
+}
