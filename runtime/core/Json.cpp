@@ -152,6 +152,10 @@ private:
 
 bool parseJson(std::string_view text, Json &out, std::string &error) {
   out = Json();
+  if (size_t at = text.find('\0'); at != text.npos) { // the parser takes it for the end
+    error = "not valid JSON: " + placeIn(text, at + 1) + ": expected no byte of value 0";
+    return false;
+  }
   Builder builder(text, out);
   Json::sax_parse(text.begin(), text.end(), &builder);
   error = std::move(builder.error);

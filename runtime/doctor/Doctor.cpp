@@ -182,10 +182,11 @@ void Examination::examineHits() {
         format("%.3f loads for each demand more than the best replacement would have done: try other policies on a trace "
                "with quire-replay",
                *gap),
-        !v_.policy || (isLow && scansBadly)        ? ""
-        : scansBadly                               ? toPolicy(PolicyKind::Scan)
-        : *v_.policy == PolicyKind::Arc            ? toPolicy(PolicyKind::Lru)
-                                                   : toPolicy(PolicyKind::Arc));
+        !v_.policy || (isLow && scansBadly)            ? ""
+        : isCyclic() && *v_.policy == PolicyKind::Scan ? "" // the one for such demands
+        : scansBadly                                   ? toPolicy(PolicyKind::Scan)
+        : *v_.policy == PolicyKind::Arc                ? toPolicy(PolicyKind::Lru)
+                                                       : toPolicy(PolicyKind::Arc));
 }
 
 void Examination::examinePrefetch() {

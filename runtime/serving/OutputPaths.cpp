@@ -2,6 +2,7 @@
 // Identity of files: by device and number where they exist, else by their resolved paths.
 #include "serving/OutputPaths.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
@@ -40,21 +41,46 @@ static bool collide(const std::string &a, const std::string &b) {
          (b != "-" && isSameOutput(a, resolved(b).string() + ".partial"));
 }
 
+/// `path` is `folder`, or lies in it.
+static bool isInside(const std::string &path, const std::string &folder) {
+  std::filesystem::path inner = resolved(path), outer = resolved(folder);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// What a request's logits may be written to (see ResultWriter).
+static bool isArrayIn(const std::string &path, const std::string &folder) {
+  std::filesystem::path file = resolved(path);
+  std::string extension = (file.extension() == ".partial" ? file.stem() : file).extension();
+  return extension == ".npy" && isSameOutput(file.parent_path(), folder);
+}
+
 std::string conflictOfPaths(const RunOptions &options) {
   struct Named {
     const char *option;
     std::string path;
   };
+  bool file = options.slow.where.rfind("file:", 0) == 0;
+  constexpr size_t inputs = 2;
   const Named all[] = {{"--requests", options.requests == "-" ? "" : options.requests}, // standard input is no output
+                       {"--config", options.config},
+                       {"--slow-tier", file ? options.slow.where.substr(5) : ""},
                        {"--output", options.output},
                        {"--stats", options.stats},
-                       {"--logits", options.logits},
-                       {"--trace", options.trace}};
-  for (size_t later = 1; later < std::size(all); ++later)
+                       {"--trace", options.trace},
+                       {"--logits", options.logits}};
+  for (size_t later = inputs; later < std::size(all); ++later) {
+    const Named &named = all[later];
+    if (named.path.empty())
+      continue;
     for (size_t earlier = 0; earlier < later; ++earlier)
-      if (!all[later].path.empty() && !all[earlier].path.empty() && collide(all[earlier].path, all[later].path))
-        return std::string(all[later].option) + ": expected a path of its own, but got that of " + all[earlier].option +
-               ", '" + all[later].path + "'";
+      if (!all[earlier].path.empty() && collide(all[earlier].path, named.path))
+        return std::string(named.option) + ": expected a path of its own, but got that of " + all[earlier].option + ", '" + named.path + "'";
+    if (named.path != "-" && isInside(named.path, options.model))
+      return std::string(named.option) + ": expected a path outside of the model folder, but got '" + named.path + "'";
+  }
+  for (const Named &named : all)
+    if (!named.path.empty() && named.path != "-" && !options.logits.empty() && isArrayIn(named.path, options.logits))
+      return std::string(named.option) + ": expected a path that no array of --logits has, but got '" + named.path + "'";
   return {};
 }
 

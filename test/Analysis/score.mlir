@@ -12,6 +12,16 @@
 // MEAN: @main: refused
 // MEAN: reason {{.*}}ReduceMean 'mean': reduces or mixes over the token axis
 //
+// A bound at the end of the float range changes no score, unless it is on the other side, where it is all that is left of them.
+// RUN: sed 's/onnx.Softmax %%masked/onnx.Softmax %%bounded/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=BOUND
+// RUN: sed 's/onnx.Softmax %%masked/onnx.Softmax %%bounded/; s/onnx.Max/onnx.Min/; s/dense<-2.0e38>/dense<2.0e38>/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=BOUND
+// BOUND: @main: raised
+// BOUND: site attention mask causal scale 0.5
+// RUN: sed 's/onnx.Softmax %%masked/onnx.Softmax %%bounded/; s/dense<-2.0e38>/dense<2.0e38>/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=COVER
+// RUN: sed 's/onnx.Softmax %%masked/onnx.Softmax %%bounded/; s/onnx.Max/onnx.Min/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=COVER
+// COVER: @main: refused
+// COVER: reason node 'attention': score is no scaled product with additive terms: {{fmax|fmin}}(
+//
 // The NaN guard counts only as Where(IsNaN(p), 0, p).
 // RUN: sed 's/onnx.Where %nan, %zero, %%p :/onnx.Where %nan, %%p, %zero :/; s/(tensor<1x2x?x?xi1>, tensor<f32>, tensor<1x2x?x?xf32>)/(tensor<1x2x?x?xi1>, tensor<1x2x?x?xf32>, tensor<f32>)/' %s | quire-opt --test-print-score | FileCheck %s --check-prefix=GUARD
 // GUARD: @main: refused
@@ -121,6 +131,8 @@ module {
     %visible = onnx.LessOrEqual %cols, %rows : (tensor<1x?xi64>, tensor<?x1xi64>) -> tensor<?x?xi1> loc("visible")
     %bias = onnx.Where %visible, %zero, %hidden : (tensor<?x?xi1>, tensor<f32>, tensor<f32>) -> tensor<?x?xf32> loc("bias")
     %masked = onnx.Add %weighted, %bias : (tensor<1x2x?x?xf32>, tensor<?x?xf32>) -> tensor<1x2x?x?xf32> loc("masked")
+    %edge = onnx.constant dense<-2.0e38> : tensor<f32> loc("edge")
+    %bounded = onnx.Max %masked, %edge : (tensor<1x2x?x?xf32>, tensor<f32>) -> tensor<1x2x?x?xf32> loc("bounded")
     %p = onnx.Softmax %masked : (tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> loc("p")
     %nan = onnx.IsNaN %p : (tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xi1> loc("nan")
     %guarded = onnx.Where %nan, %zero, %p : (tensor<1x2x?x?xi1>, tensor<f32>, tensor<1x2x?x?xf32>) -> tensor<1x2x?x?xf32> loc("guarded")

@@ -67,10 +67,10 @@ public:
     if (e->is(ExprKind::Ite))
       return branch(e->args[0], e->args[1], e->args[2], condition);
     if (e->isCall(Fn::Max) || e->isCall(Fn::Min))
-      // A clamp at the end of the float range changes no finite score.
+      // A lower bound at the lower end of the float range changes no finite score, nor does an upper one at the upper end.
       for (unsigned i : {0u, 1u})
         if (std::optional<Coef> c = ctx.constant(e->args[i]);
-            c && std::abs(c->asDouble()) > 1e30)
+            c && (e->isCall(Fn::Max) ? c->asDouble() < -1e30 : c->asDouble() > 1e30))
           return run(e->args[1 - i], condition);
     if (Expr x = conditional(e))
       return branch(x->args[0], ctx.replace(e, x, x->args[1]),

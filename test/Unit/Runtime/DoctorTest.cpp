@@ -131,6 +131,8 @@ TEST(Doctor, GapToTheOptimum) {
   expectFinding(v, "gap-to-optimum", 0.11, "replace.policy: arc -> lru");
   v.repeatedOrder = 0.9;
   expectFinding(v, "gap-to-optimum", 0.11, "replace.policy: arc -> scan");
+  v.policy = PolicyKind::Scan;
+  expectFinding(v, "gap-to-optimum", 0.11, "");
   v.optimalMisses = 500;
   expectSilence(v, "gap-to-optimum");
   v.optimalMisses.reset();

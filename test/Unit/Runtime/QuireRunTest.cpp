@@ -350,9 +350,45 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
   expectRefused({file("no model"), in, "--output=" + file("in.jsonl")}, "--output: expected a path of its own, but got "
                                                                         "that of --requests, '");
   expectRefused({file("no model"), in, "--output="}, "--output: expected a file, but got ''");
+  std::string slow = "--slow-tier=file:" + file("x"), bytes = "--slow-bytes=1MiB";
+  for (const char *option : {"--output=", "--stats=", "--trace=", "--logits="})
+    expectRefused({file("no model"), in, slow, bytes, option + file("x")}, "that of --slow-tier, '");
+  expectRefused({file("no model"), in, slow + ".partial", bytes, "--output=" + file("x")}, "that of --slow-tier, '");
+  writeFile(file("c.yaml"), "prefetch: {window_size: 3}\n");
+  expectRefused({file("no model"), in, "--config=" + file("c.yaml"), "--output=" + file("c.yaml")}, "that of --config, '");
   EXPECT_FALSE(std::filesystem::exists(file("x")));
   EXPECT_EQ(readFile(file("old")), "old");
+  EXPECT_EQ(readFile(file("c.yaml")), "prefetch: {window_size: 3}\n");
   EXPECT_EQ(run({model(), in, "--output=/dev/null", "--stats=/dev/null"}), 0) << errors();
+}
+
+/// Neither the model nor an array of logits is replaced.
+TEST_F(QuireRun, FilesLieOutsideOfTheModelAndOfArrays) {
+  writeFile(file("in.jsonl"), requests);
+  std::string in = "--requests=" + file("in.jsonl"), weights = readFile(model() + "/weights.bin");
+  for (const std::string &option : {std::string("--output="), std::string("--stats="), std::string("--trace="), std::string("--logits=")})
+    for (const char *name : {"/weights.bin", "/new", "/../toy.quire/manifest.json", ""})
+      expectRefused({model(), in, "--slow-tier=memory", "--slow-bytes=1MiB", option + model() + name}, option.substr(0, option.size() - 1) + ": expected a path outside of the model folder, but got '");
+  EXPECT_EQ(readFile(model() + "/weights.bin"), weights);
+  std::filesystem::create_directory(file("logits"));
+  writeFile(file("logits/a.npy"), requests);
+  std::string logits = "--logits=" + file("logits");
+  expectRefused({model(), "--requests=" + file("logits/a.npy"), logits}, "--requests: expected a path that no array of --logits has, but got '");
+  for (const char *option : {"--output=", "--stats=", "--trace="})
+    for (const char *name : {"logits/b.npy", "logits/b.npy.partial"})
+      expectRefused({model(), in, logits, "--slow-tier=memory", "--slow-bytes=1MiB", option + file(name)}, ": expected a path that no array of --logits has, but got '");
+  EXPECT_EQ(readFile(file("logits/a.npy")), requests);
+  EXPECT_EQ(run({model(), in, logits, "--output=" + file("logits/out.jsonl")}), 0) << errors();
+}
+
+/// The parser would take it for the end of the line.
+TEST_F(QuireRun, NothingIsHiddenBehindAZeroByte) {
+  std::string line = "{\"id\": 1, \"prompt\": [3], \"max_new_tokens\": 2}";
+  writeFile(file("in.jsonl"), line + std::string(1, '\0') + " rest\n{\"id\": 2, \"prompt\": [3], \"max_new_tokens\": 2}\n");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl")}), 0) << errors();
+  std::map<std::string, json> found = results();
+  EXPECT_EQ(found["null"]["error"], "line 1: not valid JSON: column " + std::to_string(line.size() + 1) + ": expected no byte of value 0");
+  EXPECT_EQ(found["2"]["tokens"].size(), 2u);
 }
 
 /// A run that fails later keeps what is finished, so no results means no run.
