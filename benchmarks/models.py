@@ -243,7 +243,7 @@ def main():
         version = subprocess.run([options.bin / "quirec", "--version"], check=True, capture_output=True, text=True).stdout
         results = {"date": datetime.date.today().isoformat(), "machine": machine(),
                    "versions": {"quire": version.split()[1], "onnxruntime": onnxruntime.__version__},
-                   "command": "benchmarks/models.py " + " ".join(f"--{key}={getattr(options, key)}" for key in ("shape", "cells", "rounds", "threads")),
+                   "command": ".deps/venv/bin/python benchmarks/models.py " + " ".join(f"--{key}={getattr(options, key)}" for key in ("shape", "cells", "rounds", "threads")),
                    "shape": json.loads((folder / "shape.json").read_text()), "rounds": options.rounds, "threads": options.threads, "steps": STEPS, "slow_steps": SLOW_STEPS,
                    "compile_seconds": compiled, "rows": [row for row in rows if "ours_share" not in row],
                    "busy": [row for row in rows if "ours_share" in row]}

@@ -103,6 +103,11 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
     error = out.statistics.error();
     return false;
   }
+  OutputFile trace; // the pool writes it at the end
+  if (!options.trace.empty() && !trace.open(options.trace)) {
+    error = trace.error();
+    return false;
+  }
   return true;
 }
 

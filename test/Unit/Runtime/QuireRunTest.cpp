@@ -414,6 +414,9 @@ TEST_F(QuireRun, PathsThatCannotBeWrittenAreRefusedBeforeTheRun) {
   refused({logits, "--stats=" + file("none/s.json")}, "none/s.json: No such file or directory");
   refused({logits, "--stats=" + locked + "/s.json"}, locked + "/s.json: ");
   refused({logits, "--stats=" + file("locked")}, "locked: Is a directory");
+  std::string slow = "--slow-tier=memory", bytes = "--slow-bytes=1MiB";
+  refused({logits, slow, bytes, "--trace=" + file("none/t.json")}, "none/t.json: No such file or directory");
+  refused({logits, slow, bytes, "--trace=" + locked + "/t.json"}, locked + "/t.json: ");
   refused({logits, "--output=" + file("logits/none/out")}, "logits/none/out: No such file or directory");
   EXPECT_EQ(readFile(file("a file")), "text");
   // What was there stays, and files may lie in the folder that is made for the logits.
