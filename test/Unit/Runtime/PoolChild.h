@@ -10,6 +10,13 @@ namespace quire::test {
 /// Empty: it went well. Otherwise what was wrong, or how the process ended; `seconds`: it may take so long.
 std::string runInChild(const Program &program, RunCounts &counts, const PoolRun::Sabotage &sabotage = {}, unsigned seconds = 20);
 
+/// Of the transfers at which a test lets something happen: checked builds take longer for each.
+#ifdef QUIRE_CHECK_INVARIANTS
+constexpr uint64_t sweepStride = 7;
+#else
+constexpr uint64_t sweepStride = 1;
+#endif
+
 /// The same for `fault` from transfer 0, `stride`, twice `stride` on, and so forth, until it does not happen; all in one
 /// process. `fault`: the last of them.
 std::string sweepFault(const Program &program, runtime::Fault &fault, uint64_t stride, RunCounts &counts, unsigned seconds = 20);

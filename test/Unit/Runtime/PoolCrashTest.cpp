@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Processes that die between any two operations and before any transfer: the next one takes over the slow tier's file, finds
 // nothing of theirs in it, and works.
-#include "PoolRun.h"
+#include "PoolChild.h"
 #include "ToyFolder.h"
 
 #include <csignal>
@@ -16,12 +16,6 @@ using namespace quire::test;
 using namespace quire::runtime;
 
 namespace {
-
-#ifdef QUIRE_CHECK_INVARIANTS
-constexpr uint64_t stride = 7; // of the transfers that a process dies before
-#else
-constexpr uint64_t stride = 1;
-#endif
 
 constexpr uint64_t never = UINT64_MAX;
 
@@ -93,7 +87,7 @@ TEST(PoolCrash, BetweenOperations) {
 TEST(PoolCrash, BeforeTransfers) {
   Program program = serverProgram(2);
   uint64_t deaths = 0;
-  for (uint64_t transfer = 0; dies(program, {never, transfer}); transfer += stride, ++deaths) {
+  for (uint64_t transfer = 0; dies(program, {never, transfer}); transfer += sweepStride, ++deaths) {
     ASSERT_NO_FATAL_FAILURE(takeOver(program)) << "before transfer " << transfer;
     ASSERT_FALSE(HasFailure()) << "before transfer " << transfer;
   }

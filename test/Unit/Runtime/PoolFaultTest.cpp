@@ -11,12 +11,6 @@ using quire::runtime::Transfer;
 
 namespace {
 
-#ifdef QUIRE_CHECK_INVARIANTS
-constexpr uint64_t stride = 7; // of the transfers that a fault begins at
-#else
-constexpr uint64_t stride = 1;
-#endif
-
 bool makesSense(const Fault &fault) {
   bool ofStores = fault.kind == Fault::Kind::NoSpace || fault.kind == Fault::Kind::TornStore || fault.kind == Fault::Kind::SwapSlots;
   bool ofBytes = fault.kind == Fault::Kind::FlipPage || fault.kind == Fault::Kind::FlipHeader;
@@ -46,7 +40,7 @@ TEST_P(PoolFaultSweep, AtEveryTransfer) {
         if (!makesSense(fault))
           continue;
         uint64_t before = counts.injected;
-        ASSERT_EQ(sweepFault(program, fault, stride, counts), "") << "fault " << kind << " on " << int(on) << ", " << count << " from " << fault.first;
+        ASSERT_EQ(sweepFault(program, fault, sweepStride, counts), "") << "fault " << kind << " on " << int(on) << ", " << count << " from " << fault.first;
         EXPECT_GT(counts.injected, before) << "fault " << kind << " on " << int(on);
       }
   EXPECT_GT(counts.lost, 0u);
