@@ -13,13 +13,16 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace quire {
 
 static constexpr llvm::StringLiteral temporarySuffix = ".tmp";
+static constexpr llvm::StringLiteral asideSuffix = ".old";
 
 static std::string temporaryName(llvm::StringRef path) {
   while (path.size() > 1 && llvm::sys::path::is_separator(path.back()))
@@ -101,15 +104,20 @@ static void keepOnInterrupt(llvm::StringRef folder) {
   llvm::sys::SetInterruptFunction(nullptr);
 }
 
-/// Removes temporary folders for `wanted` whose processes were killed.
-static void removeAbandoned(llvm::StringRef wanted) {
+/// Removes temporary folders for `wanted` whose processes were killed, and brings back a model that such a process had only moved aside.
+static void clearAbandoned(llvm::StringRef wanted) {
   llvm::StringRef parent = llvm::sys::path::parent_path(wanted);
   std::string prefix = (llvm::sys::path::filename(wanted) + temporarySuffix).str();
   std::error_code code;
   for (llvm::sys::fs::directory_iterator entry(parent.empty() ? "." : parent, code), end; !code && entry != end; entry.increment(code)) {
     llvm::StringRef name = llvm::sys::path::filename(entry->path());
+    if (!name.consume_front(prefix))
+      continue;
+    bool aside = name.consume_back(asideSuffix);
     pid_t process;
-    if (name.consume_front(prefix) && !name.getAsInteger(10, process) && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
+    if (name.getAsInteger(10, process) || process <= 0 || ::kill(process, 0) == 0 || errno != ESRCH)
+      continue;
+    if (!aside || llvm::sys::fs::exists(wanted) || llvm::sys::fs::rename(entry->path(), wanted))
       llvm::sys::fs::remove_directories(entry->path());
   }
 }
@@ -152,7 +160,7 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
     wanted.clear();
     return false;
   }
-  removeAbandoned(wanted);
+  clearAbandoned(wanted);
   temporary = temporaryName(wanted);
   removeOnInterrupt(temporary); // before there is anything to remove
   if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false)) {
@@ -164,11 +172,22 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
   return true;
 }
 
+/// Two folders change names in one step, so that there is a model at every moment; false where the file system cannot.
+static bool swapNames(const std::string &one, const std::string &other) {
+#ifdef RENAME_EXCHANGE
+  return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
+#else
+  return false;
+#endif
+}
+
 bool PendingFolder::commit(std::string &error) {
   keepOnInterrupt(temporary);
   std::string old;
   if (llvm::sys::fs::exists(wanted)) {
-    old = temporary + ".old";
+    if (swapNames(temporary, wanted))
+      return true; // what has the temporary name now is removed with this object
+    old = temporary + asideSuffix.str();
     if (std::error_code code = llvm::sys::fs::rename(wanted, old)) {
       error = wanted + ": " + code.message();
       return false;

@@ -47,7 +47,7 @@ public:
     emitMaximum(low, high);
     emitWeights(low, high);
     if (buffers.pageSums)
-      emitPageSums(low, high);
+      e.ifThen(pages.watched, [&] { emitPageSums(low, high); });
     emitValues();
   }
 

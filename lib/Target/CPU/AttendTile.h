@@ -54,6 +54,7 @@ struct AttendBlock {
 /// in the tile as well, are seen by some row from `from` to `to`.
 struct AttendPages {
   mlir::Value head, first, last, base, from, to;
+  mlir::Value watched; // whether page sums are wanted, where there is a buffer for them
   /// The parts of a page, and those of the page to prefetch beside it, which may be null.
   llvm::function_ref<std::pair<AttendBlock, AttendBlock>(mlir::Value page)> blocks;
 };

@@ -61,8 +61,10 @@ public:
     if (plan.state.isQuantized())
       buffers.querySums = e.stackBuffer({folded, static_cast<int64_t>(codeGroups(plan.state.getKey()).size())});
     tables = rows.step.tables(a.state);
-    if (plan.observe)
+    if (plan.observe) {
       buffers.pageSums = e.stackBuffer({folded, plan.tilePages});
+      observed = kvrt::IsObservedOp::create(e.builder, e.loc, a.state);
+    }
   }
 
   void emit() {
@@ -136,9 +138,8 @@ private:
     // Positions ascend within a sequence, and so do both ends of what is visible.
     int64_t block = plan.state.getBlock();
     Value firstPage = e.div(seen.front().low, block), lastPage = e.ceilDiv(seen.back().high, block);
-    Value next = e.add(row, static_cast<int64_t>(seen.size())), watched;
     if (plan.observe)
-      watched = e.equal(next, rows.endOf(sequence));
+      watched = e.both(observed, e.equal(e.add(row, static_cast<int64_t>(seen.size())), rows.endOf(sequence)));
     e.loop(parts.first, parts.end, 1, [&](Value index) {
       e.loop(e.index(0), folded, 1, [&](Value at) { rows.emitStart(current, at); });
       Value from = e.mul(index, parts.pages), to = e.add(from, parts.pages);
@@ -199,6 +200,7 @@ private:
     pages.to = e.min(e.sub(seen.back().high, pages.base), e.index(plan.tilePages * block));
     auto blocks = [&](Value page) { return viewBlocks(e.add(start, page), lastPage); };
     pages.blocks = blocks;
+    pages.watched = watched;
     emitAttendTile(e, plan, buffers, seen, pages);
   }
 
@@ -253,7 +255,8 @@ private:
   Value tables;
   AttendBuffers buffers;
   AttendResult current, total;
-  Value part, head, sequence, length; // of the task, and of the row that is emitted
+  Value observed;
+  Value part, head, sequence, length, watched; // of the task, and of the row that is emitted
 };
 
 // Tasks are rows and query heads, row by row: merges what tasks over parts have kept, in the order of parts.
@@ -354,15 +357,7 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
     auto emitAttend = [](KernelEmitter &inner, const AttendPlan &shared, Value slopes, ValueRange arguments) {
       AttendKernel(inner, shared, slopes, arguments).emit();
     };
-    // A kernel of its own for where the runtime asks: in one for both, the question costs a twentieth of a step.
-    AttendPlan silent = plan;
-    silent.observe = false;
-    auto emitSilent = [&] { emitLoop(e, op, silent, kernels, "attend", places, count, emitAttend); };
-    if (plan.observe)
-      e.ifThen(kvrt::IsObservedOp::create(builder, op.getLoc(), op.getState()),
-               [&] { emitLoop(e, op, plan, kernels, "observe", places, count, emitAttend); }, emitSilent);
-    else
-      emitSilent();
+    emitLoop(e, op, plan, kernels, "attend", places, count, emitAttend);
     if (plan.places)
       e.ifThen(e.atLeast(places, e.index(1)), [&] {
         emitLoop(e, op, plan, kernels, "combine", places, e.mul(tokens, plan.heads), emitCombine);

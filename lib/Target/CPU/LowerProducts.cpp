@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// kvrt.product: one kernel per shape over packed panels, called for pieces of the panels and row chunks.
+// kvrt.product: one kernel per form of packed panels, called for pieces of the panels and row chunks.
 #include "dialects/KVRT/KVRT.h"
 #include "lib/Target/CPU/KernelEmitter.h"
 #include "lib/Target/CPU/Passes.h"
@@ -36,6 +36,7 @@ struct ProductShape {
     nr = weight.getDimSize(2);
     n = cast<MemRefType>(op.getOutput().getType()).getDimSize(1);
     lanes = std::gcd(nr, vectorBytes / 4);
+    evenDepth = k % (2 * depthUnroll) == 0;
     weightBytes = weight.getElementTypeBitWidth() / 8;
     maxRows = vectorBytes >= 64 ? 8 : 6;
     depth = std::max<int64_t>(depthBytes / (nr * weightBytes), depthUnroll) / depthUnroll * depthUnroll;
@@ -45,12 +46,17 @@ struct ProductShape {
   int64_t lastColumns() const { return n - (panels - 1) * nr; }
   int64_t grain() const { return std::max<int64_t>(1, grainBytes / (k * nr * weightBytes)); }
 
+  /// What code is the same for, whatever the depth and the number of panels.
+  std::string form() const { return (Twine(lastColumns()) + "/" + Twine(nr) + (evenDepth ? " even" : "")).str(); }
+
   int64_t panels, k, nr, n, lanes, weightBytes;
+  bool evenDepth;  // the depth is a multiple of every unrolling
   int64_t maxRows; // rows that are computed together, at most
   int64_t depth;   // values of k that several row blocks read one after the other
 };
 
-/// Emits one kernel: tasks [begin, end), each a panel and a chunk of rows.
+/// Emits one kernel: tasks [begin, end), each a panel and a chunk of rows. The depth and the number of panels are those of its operands, so that products
+/// of one form share a kernel whatever their sizes.
 ///
 /// One row block runs over the whole depth with its sums in registers. Several take turns on pieces of the depth that stay in the first-level cache, their
 /// sums in a stack buffer between the pieces; blocks of less than the most rows prefetch their shares of the next piece, so that
@@ -65,6 +71,8 @@ public:
         output(arguments[hasBias ? 3 : 2]), begin(arguments[arguments.size() - 2]), end(arguments.back()) {
     SmallVector<ReassociationIndices> rows = {{0, 1}, {2}};
     lines = memref::CollapseShapeOp::create(e.builder, e.loc, weight, rows);
+    panels = memref::DimOp::create(e.builder, e.loc, weight, e.index(0));
+    k = memref::DimOp::create(e.builder, e.loc, weight, e.index(1));
     partial = e.stackBuffer({rowChunk, shape.nr});
   }
 
@@ -76,12 +84,12 @@ public:
       Value low = e.mul(e.rem(task, chunks), rowChunk);
       Value high = e.min(e.add(low, rowChunk), rows);
       single = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::sle, e.sub(high, low), e.index(shape.maxRows));
-      Value depth = e.select(single, e.index(shape.k), e.index(shape.depth));
-      auto pieces = scf::ForOp::create(e.builder, e.loc, e.index(0), e.index(shape.k), depth);
+      Value depth = e.select(single, k, e.index(shape.depth));
+      auto pieces = scf::ForOp::create(e.builder, e.loc, e.index(0), k, depth);
       OpBuilder::InsertionGuard guard(e.builder);
       e.builder.setInsertionPointToStart(pieces.getBody());
       from = pieces.getInductionVar();
-      to = e.min(e.add(from, depth), e.index(shape.k));
+      to = e.min(e.add(from, depth), k);
       emitBlocks(low, high);
     });
   }
@@ -93,7 +101,7 @@ private:
       // Two blocks share the lines of the next piece; later ones repeat the second share, and a single one its own lines.
       Value share = e.select(arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, row, low), e.index(0), e.index(shape.depth / 2));
       Value next = e.add(to, share);
-      ahead = e.add(e.mul(panel, shape.k), e.select(single, from, next));
+      ahead = e.add(e.mul(panel, k), e.select(single, from, next));
       place = e.sub(row, low);
       emitSwitch(row, count, shape.maxRows);
       return e.add(row, count);
@@ -116,10 +124,10 @@ private:
     e.ifThen(is, [&] { emitBlock(row, rows); }, [&] { emitSwitch(row, count, rows - 1); });
   }
 
-  // Adds products of `unroll` values of k from `k` on to the sums.
-  Values step(Value row, int64_t block, Value k, int64_t unroll, Values sums) {
+  // Adds products of `unroll` values of k from `first` on to the sums.
+  Values step(Value row, int64_t block, Value first, int64_t unroll, Values sums) {
     for (int64_t u = 0; u < unroll; ++u) {
-      Value at = e.add(k, u);
+      Value at = e.add(first, u);
       Values weights;
       for (int64_t v = 0; v < shape.vectors(); ++v)
         weights.push_back(e.loadVector(weight, {panel, at, e.index(v * shape.lanes)}, shape.lanes));
@@ -134,15 +142,16 @@ private:
     return sums;
   }
 
-  void prefetchLine(Value k) {
-    Value line = e.add(ahead, e.div(e.sub(k, from), depthUnroll));
+  void prefetchLine(Value at) {
+    Value line = e.add(ahead, e.div(e.sub(at, from), depthUnroll));
     for (int64_t byte = 0; byte < shape.nr * shape.weightBytes; byte += 64)
       memref::PrefetchOp::create(e.builder, e.loc, lines, ValueRange{line, e.index(byte / shape.weightBytes)}, /*isWrite=*/false,
                                  /*localityHint=*/2, /*isDataCache=*/true);
   }
 
   void emitBlock(Value row, int64_t block) {
-    int64_t unroll = block <= 2 ? 2 * depthUnroll : depthUnroll, whole = shape.k / unroll * unroll;
+    int64_t unroll = block <= 2 ? 2 * depthUnroll : depthUnroll;
+    Value whole = shape.evenDepth ? k : e.mul(e.div(k, unroll), unroll);
     Values sums;
     Value isFirst = arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, from, e.index(0));
     auto initial = scf::IfOp::create(
@@ -156,15 +165,14 @@ private:
           scf::YieldOp::create(inner, loc, kept);
         });
     sums = Values(initial.getResults());
-    if (whole)
-      sums = e.loop(from, e.min(to, e.index(whole)), unroll, sums, [&](Value k, ValueRange carried) {
-        if (block > 2 && block < shape.maxRows)
-          prefetchLine(k);
-        return step(row, block, k, unroll, Values(carried));
-      });
-    if (whole < shape.k)
-      sums = e.loop(e.max(from, e.index(whole)), to, 1, sums, [&](Value k, ValueRange carried) { return step(row, block, k, 1, Values(carried)); });
-    Value isLast = e.atLeast(to, e.index(shape.k));
+    sums = e.loop(from, shape.evenDepth ? to : e.min(to, whole), unroll, sums, [&](Value at, ValueRange carried) {
+      if (block > 2 && block < shape.maxRows)
+        prefetchLine(at);
+      return step(row, block, at, unroll, Values(carried));
+    });
+    if (!shape.evenDepth)
+      sums = e.loop(e.max(from, whole), to, 1, sums, [&](Value at, ValueRange carried) { return step(row, block, at, 1, Values(carried)); });
+    Value isLast = e.atLeast(to, k);
     e.ifThen(
         isLast, [&] { emitStore(row, block, sums); },
         [&] {
@@ -177,7 +185,7 @@ private:
   void emitStore(Value row, int64_t block, const Values &sums) {
     if (shape.lastColumns() == shape.nr)
       return storeBlock(row, block, sums, shape.nr);
-    Value isLast = e.atLeast(panel, e.index(shape.panels - 1));
+    Value isLast = e.atLeast(panel, e.sub(panels, e.index(1)));
     e.ifThen(isLast, [&] { storeBlock(row, block, sums, shape.lastColumns()); }, [&] { storeBlock(row, block, sums, shape.nr); });
   }
 
@@ -201,6 +209,7 @@ private:
   KernelEmitter &e;
   const ProductShape &shape;
   Value input, weight, bias, output, begin, end;
+  Value panels, k;
   Value lines;   // the weight as rows of nr, over all panels
   Value partial; // sums of a task's rows between pieces of the depth
   // Of the task, the piece and the block that code is emitted for.
@@ -218,19 +227,32 @@ struct LowerProducts : quire::cpu::impl::LowerProductsBase<LowerProducts> {
     int64_t panels;
   };
 
-  Member memberOf(kvrt::ProductOp op, KernelTable &kernels) const {
+  /// `value` with all extents dynamic but the last `kept` ones.
+  static Value withoutSizes(OpBuilder &builder, Value value, int64_t kept) {
+    auto type = cast<MemRefType>(value.getType());
+    if (!type.getLayout().isIdentity())
+      return value;
+    SmallVector<int64_t> extents(type.getShape());
+    std::fill(extents.begin(), extents.end() - kept, ShapedType::kDynamic);
+    return memref::CastOp::create(builder, value.getLoc(), MemRefType::get(extents, type.getElementType(), MemRefLayoutAttrInterface(), type.getMemorySpace()), value);
+  }
+
+  Member memberOf(OpBuilder &builder, kvrt::ProductOp op, KernelTable &kernels) const {
     ProductShape shape(op, vectorBytes);
     bool hasBias = op.getBias() != nullptr;
-    SmallVector<Value> operands = {op.getInput(), op.getWeight()};
+    SmallVector<Value> operands = {withoutSizes(builder, op.getInput(), 0), withoutSizes(builder, op.getWeight(), 1)};
     if (hasBias)
-      operands.push_back(op.getBias());
-    operands.push_back(op.getOutput());
+      operands.push_back(withoutSizes(builder, op.getBias(), 0));
+    operands.push_back(withoutSizes(builder, op.getOutput(), 0));
     Type index = IndexType::get(op.getContext());
     SmallVector<Type> types(ValueRange(operands).getTypes());
     types.append({index, index});
-    std::string name = ("product_" + Twine(shape.k) + "x" + Twine(shape.n)).str();
+    std::string name, key = shape.form();
+    llvm::raw_string_ostream(name) << "product_" << cast<MemRefType>(op.getWeight().getType()).getElementType() << "x" << shape.nr;
+    llvm::raw_string_ostream stream(key);
+    llvm::interleave(types, stream, ";");
     func::FuncOp kernel = kernels.getOrCreate(
-        name, kernelKey(op), op.getLoc(), types,
+        name, key, op.getLoc(), types,
         [&](KernelEmitter &e, ValueRange arguments) { ProductKernel(e, shape, arguments, hasBias).emit(); });
     return {kernel, std::move(operands), shape.panels};
   }
@@ -254,12 +276,12 @@ struct LowerProducts : quire::cpu::impl::LowerProductsBase<LowerProducts> {
     kvrt::ProductOp last = group.back();
     SmallVector<Member> members;
     int64_t panels = 0, grain = 1;
+    OpBuilder builder(last);
     for (kvrt::ProductOp op : group) {
-      members.push_back(memberOf(op, kernels));
+      members.push_back(memberOf(builder, op, kernels));
       panels += members.back().panels;
       grain = std::max(grain, ProductShape(op, vectorBytes).grain());
     }
-    OpBuilder builder(last);
     KernelEmitter e(builder, last.getLoc());
     Value rows = memref::DimOp::create(builder, last.getLoc(), last.getInput(), e.index(0));
     Value chunks = e.ceilDiv(rows, rowChunk);

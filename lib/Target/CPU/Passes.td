@@ -15,11 +15,11 @@ def AssignWeightOffsets : Pass<"assign-weight-offsets", "::mlir::ModuleOp"> {
 }
 
 def LowerProducts : Pass<"lower-products", "::mlir::ModuleOp"> {
-  let summary = "products become parallel loops over panels around one kernel per shape";
+  let summary = "products become parallel loops over panels around one kernel per form of panels";
   let description = [{
     A kernel handles up to 6 rows at a time (8 with 64-byte vectors) against one panel; every output element is one chain of fused
-    multiply-adds in ascending k, so that a row has the same bits for every number of rows. Products of one input with only views between
-    them share a loop.
+    multiply-adds in ascending k, so that a row has the same bits for every number of rows. Products of one form (element types, width of panels, columns of
+    the last one, a bias or none) share a kernel whatever their sizes. Products of one input with only views between them share a loop.
   }];
   let options = [QuireCpuVectorOption<"bytes of a native vector">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect",

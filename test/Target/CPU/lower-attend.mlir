@@ -47,18 +47,16 @@ func.func @observed(%s: !state, %batch: !kvrt.batch, %q: memref<?x4x64xf32>, %o:
   return
 }
 
-// CHECK-LABEL: func.func @observed
+// CHECK-LABEL: func.func private @attend_4x64(
 // CHECK: %[[WANTED:.*]] = kvrt.is_observed
-// CHECK: scf.if %[[WANTED]] {
-// CHECK: func.call @observe_4x64(
-// CHECK: } else {
-// CHECK: func.call @attend_4x64(
-// CHECK-LABEL: func.func private @observe_4x64(
+// CHECK: %[[WATCHED:.*]] = arith.andi %[[WANTED]], %{{.*}} : i1
 // CHECK: math.exp %{{.*}} : vector<8xf32>
+// CHECK: scf.if %[[WATCHED]] {
+// CHECK: kvrt.key_page
+// CHECK: arith.addf %{{.*}} : vector<8xf32>
+// CHECK: scf.if %[[WATCHED]] {
 // CHECK: kvrt.observed %{{.*}} -> memref<?x4x?x2xf32>
 // CHECK-COUNT-2: memref.store %{{.*}} : memref<?x4x?x2xf32>
-// CHECK-LABEL: func.func private @attend_4x64(
-// CHECK-NOT: kvrt.observed
 
 // -----
 
