@@ -47,6 +47,41 @@ struct CopyToLoops : OpRewritePattern<memref::CopyOp> {
   }
 };
 
+/// Rounds f32 to bf16 on bits: to nearest, ties to even; a NaN stays one and becomes quiet. The choice is between integers, not between numbers of bf16 as in
+/// MLIR's expansion: LLVM does some of those in f32 on processors without bf16, and calls a function to round back.
+struct NarrowToBfloat : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    Value number = op.getIn();
+    if (!getElementTypeOrSelf(op.getType()).isBF16() || !getElementTypeOrSelf(number.getType()).isF32())
+      return failure();
+    Location loc = op.getLoc();
+    auto integers = [&](unsigned width) -> Type {
+      Type element = rewriter.getIntegerType(width);
+      auto shaped = dyn_cast<ShapedType>(op.getType());
+      return shaped ? shaped.clone(element) : element;
+    };
+    Type wide = integers(32);
+    auto constant = [&](int32_t value) -> Value {
+      TypedAttr attribute = rewriter.getI32IntegerAttr(value);
+      if (auto shaped = dyn_cast<ShapedType>(wide))
+        attribute = DenseElementsAttr::get(shaped, attribute);
+      return arith::ConstantOp::create(rewriter, loc, attribute);
+    };
+    Value bits = arith::BitcastOp::create(rewriter, loc, wide, number), half = constant(16);
+    Value last = arith::AndIOp::create(rewriter, loc, arith::ShRUIOp::create(rewriter, loc, bits, half), constant(1));
+    Value bias = arith::AddIOp::create(rewriter, loc, last, constant(0x7fff));
+    Value rounded = arith::AddIOp::create(rewriter, loc, bits, bias);
+    Value quiet = arith::OrIOp::create(rewriter, loc, bits, constant(0x400000));
+    Value isNan = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UNO, number, number);
+    Value chosen = arith::SelectOp::create(rewriter, loc, isNan, quiet, rounded);
+    Value narrow = arith::TruncIOp::create(rewriter, loc, integers(16), arith::ShRUIOp::create(rewriter, loc, chosen, half));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), narrow);
+    return success();
+  }
+};
+
 struct ExpandMath : quire::cpu::impl::ExpandMathBase<ExpandMath> {
   using ExpandMathBase::ExpandMathBase;
 
@@ -57,6 +92,7 @@ struct ExpandMath : quire::cpu::impl::ExpandMathBase<ExpandMath> {
     populateMathPolynomialApproximationPatterns(patterns, expanded);
     arith::populateExpandBFloat16Patterns(patterns);
     patterns.add<CopyToLoops>(&getContext());
+    patterns.add<NarrowToBfloat>(&getContext(), /*benefit=*/2);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
