@@ -65,7 +65,7 @@ bool ResultWriter::check(const OutputFile &file, bool ok) {
 
 bool ResultWriter::open(const std::string &path, const std::string &logitsFolder, int64_t vocabulary) {
   vocabulary_ = vocabulary;
-  return (logitsFolder.empty() || openFolder(logitsFolder)) && check(results_, results_.open(path));
+  return (logitsFolder.empty() || openFolder(logitsFolder)) && check(results_, results_.open(path, OutputFile::Keep::Flushed));
 }
 
 ResultWriter::Folder::~Folder() {

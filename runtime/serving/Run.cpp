@@ -257,6 +257,7 @@ int runRequests(const RunOptions &options) {
   Scheduler scheduler(info, pool.get(), executor.get(), limits, sink);
   std::signal(SIGINT, onSignal);
   std::signal(SIGTERM, onSignal);
+  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of that write
   size_t count = requests.size();
   auto begin = std::chrono::steady_clock::now();
   if (!serveAll(scheduler, requests, sink, config, *progress))

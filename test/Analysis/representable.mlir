@@ -13,6 +13,9 @@
 // CHECK-DAG: to_bf16 [L] rounded(P + i0)
 // CHECK-DAG: small [4] i0
 // CHECK-DAG: difference [L] P + i0 - 1
+// A difference of numbers below T is no larger than T, whatever its terms are.
+// CHECK-DAG: from_last [L + P] -L - P + i0 + 1
+// CHECK-DAG: twice [L + P] rounded(2*L + 2*P + 2*i0)
 // CHECK-DAG: wraps32 [L] {{.*}}positions beyond what i32 counts exactly
 // CHECK-DAG: wraps64 [L] {{.*}}positions beyond what i64 counts exactly
 // CHECK-DAG: shifted64 [L] {{.*}}positions beyond what i64 counts exactly
@@ -44,6 +47,14 @@ func.func @casts(%ids: tensor<?x?xi64>, %past: tensor<?x2x?x4xf32>) -> (tensor<?
   %table = onnx.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
   %small = onnx.Cast %table {to = i8} : (tensor<4xi64>) -> tensor<4xi8> loc("small")
   %difference = onnx.Sub %position, %one : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("difference")
+  %zero = onnx.constant dense<0> : tensor<i64>
+  %keys = onnx.Range %zero, %t, %one : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64>
+  %last = onnx.Sub %t, %one : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  %behind = onnx.Sub %keys, %last : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>
+  %from_last = onnx.Cast %behind {to = f32} : (tensor<?xi64>) -> tensor<?xf32> loc("from_last")
+  %sums = onnx.Add %keys, %t : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>
+  %doubled = onnx.Add %sums, %sums : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>
+  %twice = onnx.Cast %doubled {to = f32} : (tensor<?xi64>) -> tensor<?xf32> loc("twice")
   %big32 = onnx.constant dense<33554432> : tensor<i32>
   %wraps32 = onnx.Mul %to_i32, %big32 : (tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("wraps32")
   %big64 = onnx.constant dense<144115188075855872> : tensor<i64>

@@ -447,16 +447,6 @@ void Interp::assume(int64_t n, StringRef why) {
   pending.why = why.str();
 }
 
-void Interp::boundPositions(Expr e, Expr rows) {
-  std::optional<int64_t> n = ctx.constInt(rows);
-  if (!n || !(e->is(ExprKind::Poly) || e->is(ExprKind::Var)) || !e->uses(P) ||
-      !ctx.leavesOf(e).tokens.empty())
-    return;
-  Coef offset = ctx.constantTerm(e);
-  int64_t limit = *n - (offset.isFloat ? 0 : std::max<int64_t>(offset.i, 0));
-  maxPositions = std::min(maxPositions.value_or(INT64_MAX), limit);
-}
-
 } // namespace quire
 
 #include "lib/Analysis/Element/ElementOpInterface.cpp.inc"

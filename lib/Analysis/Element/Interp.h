@@ -29,6 +29,15 @@ namespace quire {
 /// has no bound that is known.
 bool isRepresentable(ExprContext &ctx, Expr e, mlir::Type type);
 
+/// How many positions, from 0 on, have an index in [-rows, rows), whatever the
+/// other axes of the index are: INT64_MAX if all have. The first token of a
+/// call stands for all, so the index must be a function of the position. Where
+/// nothing is known in closed form, the first 2^17 positions are tried, fewer
+/// for an index with large axes, and no others are allowed. None if the index
+/// has no value that can be computed; data has none.
+std::optional<int64_t> positionsInside(ExprContext &ctx, Expr index,
+                                       int64_t rows);
+
 /// How a state grows, found by a forward walk from the input.
 enum class Growth {
   None,    // no growth found
@@ -146,7 +155,8 @@ public:
   bool assumeShortSide(Expr e);
   /// P + L <= n, then restart.
   void assume(int64_t n, llvm::StringRef why);
-  /// A table of n rows is indexed by a position.
+  /// A table of n rows is indexed by a position: there are no more positions
+  /// than stay inside. Does nothing where positionsInside does not know.
   void boundPositions(Expr index, Expr rows);
 
   /// sum over c of a * b.

@@ -18,40 +18,48 @@ static constexpr double mostTokens = double(1 << 22);
 static constexpr unsigned mostDepth = 16;
 
 /// An upper bound of |e|, for polynomials over positions, lengths and their
-/// quotients; nothing for anything that contains data.
-static std::optional<double> magnitude(Expr e, unsigned depth = 0) {
+/// quotients; nothing for anything that contains data. What has a sign is not
+/// larger than its terms of that sign, since variables are not negative.
+static std::optional<double> magnitude(ExprContext &ctx, Expr e,
+                                       unsigned depth = 0) {
   if (depth > mostDepth)
     return std::nullopt;
   switch (e->kind) {
   case ExprKind::Var:
     if (Expr extent = e->extent())
-      if (std::optional<double> m = magnitude(extent, depth + 1))
+      if (std::optional<double> m = magnitude(ctx, extent, depth + 1))
         return std::min(*m, 2 * mostTokens);
     return mostTokens;
   case ExprKind::Poly: {
-    double sum = 0;
+    double positive = 0, negative = 0;
+    bool counts = true; // no atom is below 0
     for (const Term &t : e->terms) {
       double product = std::abs(t.coef.asDouble());
       for (Expr atom : t.mono->atoms) {
-        std::optional<double> m = magnitude(atom, depth + 1);
+        std::optional<double> m = magnitude(ctx, atom, depth + 1);
         if (!m)
           return std::nullopt;
         product *= *m;
+        counts &= atom->is(ExprKind::Var);
       }
-      sum += product;
+      (t.coef.asDouble() < 0 ? negative : positive) += product;
     }
-    return sum;
+    if (counts && ctx.nonNeg(e))
+      return positive;
+    if (counts && ctx.nonNeg(ctx.neg(e)))
+      return negative;
+    return positive + negative;
   }
   case ExprKind::Call:
     switch (e->fn) {
     case Fn::Div:
-      return magnitude(e->args[0], depth + 1);
+      return magnitude(ctx, e->args[0], depth + 1);
     case Fn::Mod:
-      return magnitude(e->args[1], depth + 1);
+      return magnitude(ctx, e->args[1], depth + 1);
     case Fn::IntMin:
     case Fn::IntMax: {
-      auto a = magnitude(e->args[0], depth + 1);
-      auto b = magnitude(e->args[1], depth + 1);
+      auto a = magnitude(ctx, e->args[0], depth + 1);
+      auto b = magnitude(ctx, e->args[1], depth + 1);
       return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
     }
     default:
@@ -88,7 +96,7 @@ bool isRepresentable(ExprContext &ctx, Expr e, Type type) {
   bool counts = llvm::any_of(e->freeVars, [](Expr v) { return v->isIndex(); });
   if (!counts && type.isInteger(64))
     return true;
-  std::optional<double> most = magnitude(e);
+  std::optional<double> most = magnitude(ctx, e);
   if (!most)
     return true;
   auto integer = dyn_cast<IntegerType>(type);

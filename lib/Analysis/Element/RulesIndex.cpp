@@ -37,14 +37,13 @@ LogicalResult gatherRule(onnx::GatherOp op, Interp &in) {
   SmallVector<Expr, 4> at;
   for (auto [k, e] : llvm::enumerate(i->extents))
     at.push_back(in.index(*axis + k, e));
-  Expr row = wrapped(ctx, in.at(*i, at), d[*axis]);
+  Expr given = in.at(*i, at), row = wrapped(ctx, given, d[*axis]);
   if (row->isBad()) {
     out.element = row;
     in.set(op.getResult(), std::move(out));
     return success();
   }
-  if (*axis == 0)
-    in.boundPositions(row, d[0]);
+  in.boundPositions(given, d[*axis]);
   SmallVector<Expr, 4> idx;
   for (unsigned q = 0; q < t->rank(); ++q)
     idx.push_back(q < *axis    ? in.index(q, d[q])
@@ -64,7 +63,7 @@ LogicalResult gatherElementsRule(onnx::GatherElementsOp op, Interp &in) {
     return in.refuse(op, "expected indices of the operand's rank");
   SmallVector<Expr, 4> idx = in.generic(i->extents);
   idx[*axis] = wrapped(in.ctx, i->element, t->extents[*axis]);
-  in.boundPositions(idx[*axis], t->extents[*axis]);
+  in.boundPositions(i->element, t->extents[*axis]);
   Expr e = idx[*axis]->isBad() ? idx[*axis] : in.at(*t, idx);
   in.set(op.getResult(), {i->extents, e, t->type});
   return success();
@@ -91,7 +90,9 @@ LogicalResult gatherND(Operation *op, Interp &in, Value data, Value indices,
   for (int64_t c = 0; c < *k; ++c) {
     SmallVector<Expr, 4> at = lead;
     at.push_back(ctx.num(c));
-    idx.push_back(wrapped(ctx, in.at(*i, at), t->extents[batchDims + c]));
+    Expr given = in.at(*i, at), extent = t->extents[batchDims + c];
+    idx.push_back(wrapped(ctx, given, extent));
+    in.boundPositions(given, extent);
     if (idx.back()->isBad()) {
       out.element = idx.back();
       in.set(op->getResult(0), std::move(out));

@@ -76,6 +76,7 @@ private:
   bool isEmpty(mlir::Value value);
   bool isTokenIds(mlir::Value value);
   bool indexesByData(mlir::Operation *op);
+  bool indexesFromOutside(mlir::Operation *op);
   bool isOfLastToken(mlir::Value value);
   bool countsPartsOfRows(mlir::Value value);
   std::optional<llvm::SmallVector<int64_t>> constantElements(mlir::Value value);

@@ -78,6 +78,32 @@ bool StepBuilder::indexesByData(Operation *op) {
   return !tensor || (!exprs.leavesOf(tensor->element).tokens.empty() && !isTokenIds(indices));
 }
 
+/// Indices by position that nothing keeps inside of the table for some number of positions.
+bool StepBuilder::indexesFromOutside(Operation *op) {
+  const SymbolicTensor *data = model.elementOf(op->getOperand(0)), *indices = model.elementOf(op->getOperand(1));
+  auto mayLeave = [&](Expr index, int64_t axis) {
+    std::optional<int64_t> rows = exprs.constInt(data->extents[axis < 0 ? axis + int64_t(data->rank()) : axis]);
+    std::optional<int64_t> inside = rows ? positionsInside(exprs, index, *rows) : std::nullopt;
+    return index->uses(exprs.P()) && (!inside || *inside == 0);
+  };
+  if (!data || !indices)
+    return false;
+  if (auto gather = dyn_cast<onnx::GatherOp>(op))
+    return mayLeave(indices->element, gather.getAxis());
+  if (auto gather = dyn_cast<onnx::GatherElementsOp>(op))
+    return mayLeave(indices->element, gather.getAxis());
+  auto gather = dyn_cast<onnx::GatherNDOp>(op);
+  if (!gather || indices->rank() == 0)
+    return false;
+  SmallVector<Expr> at = genericIndices(exprs, indices->extents);
+  for (int64_t c = 0, count = exprs.constInt(indices->extents.back()).value_or(0); c < count; ++c) {
+    at.back() = exprs.num(c);
+    if (mayLeave(elementAt(exprs, *indices, at), gather.getBatchDims() + c))
+      return true;
+  }
+  return false;
+}
+
 bool StepBuilder::isEmpty(Value value) {
   const SymbolicTensor *tensor = model.elementOf(value);
   return tensor && llvm::any_of(tensor->extents, [&](Expr extent) { return exprs.isConst(extent, 0); });
@@ -342,6 +368,8 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     return fail(op, "not implemented: on an axis that folds tokens with another axis");
   if (indexesByData(op))
     return fail(op, "not implemented: indices that are computed from data");
+  if (isa<onnx::GatherOp, onnx::GatherNDOp, onnx::GatherElementsOp>(op) && indexesFromOutside(op))
+    return fail(op, "the position leads to an index outside of the table, or to one that is not known");
   plan.source = Source::Clone;
   plan.needs.assign(op->operand_begin(), op->operand_end());
   if (isa<onnx::ConcatOp>(op))

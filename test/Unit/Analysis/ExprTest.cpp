@@ -2,7 +2,7 @@
 //
 // Identities that the normalising constructors must give.
 
-#include "lib/Analysis/Element/Expr.h"
+#include "lib/Analysis/Element/Interp.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -19,6 +19,60 @@ protected:
   Expr L = c.L(), P = c.P(), B = c.B();
   Expr T = c.add(c.P(), c.L());
 };
+
+// Against the definition, tried out: the first position whose index leaves
+// [-rows, rows) for some value of the other axis.
+TEST_F(ExprTest, PositionsInsideOfATable) {
+  Expr token = i("t", L), p = c.add(P, token), axis = i("a", n(5));
+  struct Case {
+    Expr index;
+    int64_t (*value)(int64_t p, int64_t axis);
+  } cases[] = {
+      {p, [](int64_t p, int64_t) { return p; }},
+      {P, [](int64_t p, int64_t) { return p; }},
+      {c.add(p, n(5)), [](int64_t p, int64_t) { return p + 5; }},
+      {c.sub(p, n(9)), [](int64_t p, int64_t) { return p - 9; }},
+      {c.mul(n(3), p), [](int64_t p, int64_t) { return 3 * p; }},
+      {c.sub(n(63), p), [](int64_t p, int64_t) { return 63 - p; }},
+      {c.sub(n(63), c.mul(n(4), p)),
+       [](int64_t p, int64_t) { return 63 - 4 * p; }},
+      {c.add(p, axis), [](int64_t p, int64_t a) { return p + a; }},
+      {c.sub(c.mul(n(2), p), axis),
+       [](int64_t p, int64_t a) { return 2 * p - a; }},
+      {c.add({P, L, n(-1)}), [](int64_t p, int64_t) { return p; }},
+      {c.floorDiv(p, n(3)), [](int64_t p, int64_t) { return p / 3; }},
+      {c.add(c.floorDiv(p, n(3)), axis),
+       [](int64_t p, int64_t a) { return p / 3 + a; }},
+      {c.mul(p, p), [](int64_t p, int64_t) { return p * p; }},
+      {c.ite(c.lt(p, n(7)), p, c.mul(n(2), p)),
+       [](int64_t p, int64_t) { return p < 7 ? p : 2 * p; }},
+      {c.sub(p, n(200)), [](int64_t p, int64_t) { return p - 200; }},
+  };
+  for (const Case &each : cases)
+    for (int64_t rows : {1, 5, 64, 100}) {
+      int64_t expected = 0;
+      auto stays = [&](int64_t p) {
+        for (int64_t a = 0; a < 5; ++a)
+          if (each.value(p, a) < -rows || each.value(p, a) >= rows)
+            return false;
+        return true;
+      };
+      while (expected < 2000 && stays(expected))
+        ++expected;
+      ASSERT_LT(expected, 2000);
+      EXPECT_EQ(positionsInside(c, each.index, rows),
+                std::optional<int64_t>(expected))
+          << str(each.index) << " in " << rows;
+    }
+  EXPECT_EQ(positionsInside(c, c.mod(p, n(64)), 64),
+            std::optional<int64_t>(INT64_MAX));
+  EXPECT_EQ(positionsInside(c, n(70), 64), std::optional<int64_t>(INT64_MAX));
+  Expr id = c.data("ids", ElementType::Int, token, n(0), {}, 0);
+  EXPECT_EQ(positionsInside(c, id, 64), std::nullopt);
+  EXPECT_EQ(positionsInside(c, c.add(p, i("wide", P)), 64), std::nullopt);
+  EXPECT_EQ(positionsInside(c, c.opaque("f", ElementType::Int, {p}), 64),
+            std::nullopt);
+}
 
 TEST_F(ExprTest, UniquesEqualExpressions) {
   EXPECT_EQ(c.add(L, P), c.add(P, L));

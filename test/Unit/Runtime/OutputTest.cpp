@@ -9,7 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
+
+#include <sys/resource.h>
 
 using namespace quire::serving;
 using namespace quire::test;
@@ -55,6 +58,54 @@ TEST(OutputFile, LinksStay) {
   EXPECT_TRUE(std::filesystem::is_symlink(temporary / "link"));
   EXPECT_EQ(readFile(temporary / "file"), "new");
   EXPECT_FALSE(std::filesystem::exists(temporary / "file.partial"));
+}
+
+TEST(OutputFile, HasOneWriter) {
+  TemporaryFolder temporary;
+  std::string path = temporary / "out";
+  writeFile(path + ".partial", "of a process that was killed");
+  OutputFile first;
+  ASSERT_TRUE(first.open(path)) << first.error();
+  ASSERT_TRUE(first.write("one", 3) && first.flush());
+  {
+    OutputFile second;
+    EXPECT_FALSE(second.open(path));
+    EXPECT_EQ(second.error(), path + ": another process is writing it, into '" + path + ".partial'");
+  }
+  EXPECT_EQ(readFile(path + ".partial"), "one");
+  ASSERT_TRUE(first.finish()) << first.error();
+  EXPECT_EQ(readFile(path), "one");
+  OutputFile third;
+  ASSERT_TRUE(third.open(path)) << third.error();
+  EXPECT_TRUE(third.write("three", 5) && third.finish());
+  EXPECT_EQ(readFile(path), "three");
+}
+
+// A limit on the size of files stands for a disk that becomes full.
+TEST(OutputFile, KeepsWhatWasFlushed) {
+  for (OutputFile::Keep keep : {OutputFile::Keep::Flushed, OutputFile::Keep::Whole}) {
+    TemporaryFolder temporary;
+    std::string path = temporary / "out", lines(4000, 'x'), more(4000, 'y');
+    OutputFile file;
+    ASSERT_TRUE(file.open(path, keep));
+    ASSERT_TRUE(file.write(lines.data(), lines.size()) && file.flush());
+    struct rlimit before, small;
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 6000;
+    auto *handler = std::signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    EXPECT_FALSE(file.write(more.data(), more.size()) && file.flush());
+    EXPECT_FALSE(file.finish());
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_EQ(file.error(), path + ": File too large");
+    EXPECT_EQ(std::filesystem::exists(path), keep == OutputFile::Keep::Flushed);
+    if (keep == OutputFile::Keep::Flushed) {
+      EXPECT_EQ(readFile(path), lines);
+    }
+    EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  }
 }
 
 TEST(OutputFile, ReportsFailures) {

@@ -40,6 +40,10 @@ FORMS = {
                           "%early = onnx.Less %q_index, %four : (tensor<?xi64>, tensor<i64>) -> tensor<?xi1>",
                           "%chosen = onnx.Where %early, %q_index, %seven : (tensor<?xi1>, tensor<?xi64>, tensor<i64>) -> tensor<?xi64>"], POSITIONS, "%q_index"),
         "not implemented: integers of this form: "),
+    "before-the-table": (
+        after("%before", ["%far = onnx.constant dense<-33> : tensor<i64>",
+                          "%before = onnx.Add %q_index, %far : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>"], POSITIONS, "%q_index"),
+        "the position leads to an index outside of the table, or to one that is not known"),
     "repeated-integer": (
         after("%typed", ["%types = onnx.Expand %zero, %ishape : (tensor<i64>, tensor<2xi64>) -> tensor<?x?xi64>",
                          f"%of_type = onnx.Gather %embed, %types {{axis = 0 : i64}} : (tensor<6x8xf32>, tensor<?x?xi64>) -> {ROWS}",
