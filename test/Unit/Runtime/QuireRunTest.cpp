@@ -240,6 +240,26 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
               0)
         << errors();
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
+/// What a run measured is there when its sequences are gone, and what it could not measure has a reason.
+TEST_F(QuireRun, DoctorHasTheNumbersOfTheRun) {
+  writeFile(file("in.jsonl"), requests);
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=12KB", "--slow-tier=throttled:50us,1GB/s",
+                 "--slow-bytes=1MiB", "--doctor"}),
+            0)
+      << errors();
+  std::map<std::string, std::string> metrics;
+  std::istringstream lines(errors());
+  for (std::string line; std::getline(lines, line) && !line.empty();)
+    metrics[line.substr(0, line.find(' '))] = line.substr(24);
+  for (const char *name : {"hit_rate", "internal_fragmentation", "slow_use", "stall_share"})
+    EXPECT_GT(std::atof(metrics[name].c_str()), 0) << name << ": " << errors();
+  EXPECT_LT(std::stod(metrics["internal_fragmentation"]), 1) << errors();
+  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded, or not all of it");
+  EXPECT_EQ(metrics["codec_error"], "none: the slow tier has no codec");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--doctor"}), 0);
+  EXPECT_NE(errors().find("\nslow_use                none: there is no slow tier\n"), std::string::npos) << errors();
+}
+
     EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
   }
 }
