@@ -78,16 +78,19 @@ function(quire_add_passes name)
   add_dependencies(quire-headers Quire${name}PassesIncGen)
 endfunction()
 
-# quire_add_library(NAME sources... LINK libraries... [UNOPTIMISED] [WITH_ONNX]): one directory, one library. All generated headers
-# exist before it compiles. UNOPTIMISED is for generated code that is large and not hot: it halves the time to build it.
+# quire_add_library(NAME sources... LINK libraries... [UNOPTIMISED] [WITH_ONNX] [FOR_TESTS]): one directory, one library. All generated
+# headers exist before it compiles. UNOPTIMISED is for generated code that is large and not hot: it halves the time to build it. What
+# is FOR_TESTS is not installed.
 function(quire_add_library name)
-  cmake_parse_arguments(arg "UNOPTIMISED;WITH_ONNX" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "UNOPTIMISED;WITH_ONNX;FOR_TESTS" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   quire_compiler_target(${name} ${ARGN})
   add_dependencies(${name} quire-headers)
   target_link_libraries(${name} PUBLIC ${arg_LINK} MLIR LLVM)
   target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  install(TARGETS ${name} EXPORT QuireCompiler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  if(NOT arg_FOR_TESTS)
+    install(TARGETS ${name} EXPORT QuireCompiler ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  endif()
 endfunction()
 
 # An executable shares the libraries' precompiled header, which is compiled as PIC and not as PIE.

@@ -48,7 +48,7 @@ void inspect(ModuleOp module, const Report &report, bool json, llvm::raw_ostream
     os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
     return;
   }
-  os << report.model << ": " << nodes << " nodes, " << weights << " weights in files (" << weightBytes << " bytes)";
+  os << report.model << ": " << nodes << " nodes without constants, " << weights << " weights in files (" << weightBytes << " bytes)";
   if (!producer.empty())
     os << ", made by " << producer;
   os << "\n\ninputs\n";

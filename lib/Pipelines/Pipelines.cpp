@@ -93,7 +93,7 @@ namespace {
 struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu"), llvm::cl::init("cpu")};
   Option<std::string> from{*this, "compile-from", llvm::cl::desc("the phase of the input: import, semantic or paged"), llvm::cl::init("import")};
-  Option<std::string> to{*this, "compile-to", llvm::cl::desc("the phase to stop at"), llvm::cl::init("target")};
+  Option<std::string> to{*this, "compile-to", llvm::cl::desc("the phase to stop at: that of the input or a later one, import, semantic, paged, resource, buffer or target"), llvm::cl::init("target")};
   Option<int64_t> blockTokens{*this, "block-tokens", llvm::cl::desc("tokens of a block"), llvm::cl::init(16)};
   Option<std::string> kvType{*this, "kv-type", llvm::cl::desc("how K and V are stored: model, f16, bf16 or int8"), llvm::cl::init("model")};
   Option<int64_t> prefetchDistance{*this, "prefetch-distance", llvm::cl::desc("layers that blocks are requested ahead"), llvm::cl::init(1)};
@@ -101,11 +101,31 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   ListOption<std::string> inputRoles{*this, "input-role", llvm::cl::desc("NAME=ROLE")};
 };
 
-void buildFromText(OpPassManager &pm, const TextOptions &text) {
+/// Names of phases, for messages.
+std::string phasesBetween(Phase first, Phase last) {
+  std::string names;
+  for (Phase phase = first; phase <= last; phase = Phase(int(phase) + 1))
+    names += (names.empty() ? "" : "|") + stringifyPhase(phase).str();
+  return names;
+}
+
+LogicalResult buildFromText(OpPassManager &pm, StringRef written, llvm::function_ref<LogicalResult(const llvm::Twine &)> fail) {
+  TextOptions text;
+  if (failed(text.parseFromString(written)))
+    return failure();
+  auto refuse = [&](const llvm::Twine &option, const llvm::Twine &expected, StringRef got) {
+    return fail("quire-pipeline: expected " + option + "=" + expected + ", but got '" + got + "'");
+  };
   PipelineOptions options;
   std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
-  if (!from || !to || text.target != "cpu")
-    llvm::report_fatal_error("quire-pipeline: expected target=cpu and phases from import, semantic, paged, resource, buffer, target", false);
+  if (!from || *from > Phase::Paged)
+    return refuse("compile-from", phasesBetween(Phase::Import, Phase::Paged), text.from);
+  if (!to || *to < *from || *to > Phase::Target)
+    return refuse("compile-to", phasesBetween(*from, Phase::Target), text.to);
+  if (text.target != "cpu")
+    return refuse("target", "cpu", text.target);
+  if (!cpu::CpuTarget::isKnown(text.cpu))
+    return refuse("mcpu", "a 64-bit processor by LLVM's name", text.cpu);
   options.from = *from;
   options.to = *to;
   options.blockTokens = text.blockTokens;
@@ -114,6 +134,7 @@ void buildFromText(OpPassManager &pm, const TextOptions &text) {
   options.target = cpu::CpuTarget::named(text.cpu);
   options.raise.inputRoles.assign(text.inputRoles.begin(), text.inputRoles.end());
   buildPipeline(pm, options);
+  return success();
 }
 } // namespace
 
@@ -130,7 +151,8 @@ void registerAllPasses() {
   registerBuffersPasses();
   cpu::registerCPUTargetPasses();
   kvrt::registerKVRTToLLVMPasses();
-  PassPipelineRegistration<TextOptions>("quire-pipeline", "the compilation between two phases, as quirec runs it", buildFromText);
+  registerPassPipeline("quire-pipeline", "the compilation between two phases, as quirec runs it", buildFromText,
+                       [](llvm::function_ref<void(const mlir::detail::PassOptions &)> show) { show(TextOptions()); });
 }
 
 } // namespace quire

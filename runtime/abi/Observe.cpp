@@ -48,10 +48,9 @@ static PrefetchKind kindOf(PrefetchStrategy strategy) {
 static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   Vitals vitals;
   vitals.blockTokens = static_cast<uint64_t>(pool.blockTokens());
-  uint64_t used = static_cast<uint64_t>(pool.blocksUsed());
-  uint64_t block = static_cast<uint64_t>(pool.blockBytes());
-  vitals.allocatedBytes = used * block;
-  vitals.liveBytes = vitals.allocatedBytes - static_cast<uint64_t>(pool.emptyPositions()) * block / vitals.blockTokens;
+  uint64_t block = static_cast<uint64_t>(pool.blockBytes()), token = block / vitals.blockTokens;
+  vitals.liveBytes = pool.filling().tokens * token;
+  vitals.allocatedBytes = pool.filling().positions * token;
   vitals.freeBytes = vitals.largestFreeBytes = static_cast<uint64_t>(pool.blocksFree()) * block;
   vitals.tableBytes = pool.tableBytes();
   vitals.kvBytes = static_cast<uint64_t>(pool.blocksLimit()) * block;
@@ -77,6 +76,7 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.codec = pager->slow().codec();
   if (CodecError error = pager->slow().codecError(); error.samples > 0)
     vitals.codecError = error.relativeL2;
+  vitals.slowUse = ratio(static_cast<double>(pager->slowBusyNs()), static_cast<double>(vitals.counters.stepNs));
   if (const Trace *trace = pool.trace())
     readTrace(*trace, vitals);
   return vitals;

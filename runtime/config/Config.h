@@ -146,6 +146,8 @@ runtime::Status reload(const std::string &path, const Config &current, Reload &o
 
 /// The table of all keys for the documentation, in Markdown.
 std::string keyTable();
+/// The same for a terminal, in lines of at most 100 characters.
+std::string keyText();
 
 } // namespace quire::config
 

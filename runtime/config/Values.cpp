@@ -281,4 +281,36 @@ std::string keyTable() {
   return text;
 }
 
+static std::string wrapped(const std::string &text, size_t indent, size_t width) {
+  std::string out(indent, ' ');
+  size_t column = indent;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find(' ', at), text.size());
+    if (column > indent && column + 1 + end - at > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out.append(text, at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return out + "\n";
+}
+
+std::string keyText() {
+  constexpr size_t indent = 4, width = 100;
+  std::string text;
+  for (const Key &key : allKeys()) {
+    std::string planned = notImplemented(key), initial = *key.initial ? key.initial : "none";
+    text += std::string(key.name) + "\n" + wrapped(key.description, indent, width) +
+            wrapped(std::string(typeName(key)) + ": " + rangeOf(key) + "; default: " + initial +
+                        (key.reloadable ? "; can change at run time" : "") + (planned.empty() ? "" : "; " + planned),
+                    indent, width);
+  }
+  return text;
+}
+
 } // namespace quire::config

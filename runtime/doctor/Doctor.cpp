@@ -44,6 +44,7 @@ private:
   void examineCodec();
   void examineHits();
   void examinePrefetch();
+  void examineIdlePrefetch();
   void examineWaiting();
   void examineTables();
   void examineFragmentation();
@@ -55,6 +56,24 @@ private:
     return v_.prefetch && (*v_.prefetch == PrefetchKind::SeedHotspot || *v_.prefetch == PrefetchKind::Hybrid);
   }
   bool isSaturated() const { return v_.slowUse && *v_.slowUse > t_.maxSlowUse; }
+  bool isPolluted() const {
+    Ratio polluted = pollution(v_.counters);
+    return polluted && v_.counters.misses >= t_.minPrefetches && *polluted > t_.maxPollution;
+  }
+  /// Why the window is not to grow; null: it may.
+  const char *againstGrowth() const {
+    return isSaturated()  ? "a larger window cannot help, as the slow tier is busy"
+           : isPolluted() ? "a larger window would push out more pages that are still used"
+                          : nullptr;
+  }
+  bool tablesAreLarge() const {
+    Ratio time = tableTime(), bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
+    return (time && *time > t_.maxTableTime) || (bytes && *bytes > t_.maxTableBytes);
+  }
+  /// Nothing if it is not known, or of too few steps.
+  Ratio tableTime() const {
+    return v_.isTableTimed && v_.counters.steps >= t_.minSteps ? tableTimeShare(v_.counters) : std::nullopt;
+  }
 
   void add(const char *rule, Severity severity, double value, double limit, std::string text, const std::string &change) {
     std::string key = change.substr(0, change.find(':'));
@@ -199,22 +218,45 @@ void Examination::examinePrefetch() {
                usesHotspots() ? "switch hot-spot prefetching off, or shrink the window" : "shrink the window"),
         usesHotspots() ? withoutHotspots() : smallerWindow());
   bool isGood = isJudged && *accuracy >= t_.goodAccuracy;
+  const char *against = againstGrowth();
   if (isGood && timeliness && *timeliness < t_.minTimeliness)
     add("prefetch-timeliness", Severity::Warning, *timeliness, t_.minTimeliness,
         format("prefetches are right (accuracy %.3f) but late: %.3f arrived in time, below %.2f. %s", *accuracy, *timeliness,
-               t_.minTimeliness,
-               isSaturated() ? "a larger window cannot help, as the slow tier is busy" : "grow the window, or prefetch.max_inflight"),
-        isSaturated() ? "" : largerWindow());
+               t_.minTimeliness, against ? against : "grow the window, or prefetch.max_inflight"),
+        against ? "" : largerWindow());
   if (isGood && coverage && c.misses >= t_.minPrefetches && *coverage < t_.minCoverage)
     add("prefetch-coverage", Severity::Note, *coverage, t_.minCoverage,
-        format("prefetches are right (accuracy %.3f) but foresaw only %.3f of the loads, below %.2f: grow the window", *accuracy,
-               *coverage, t_.minCoverage),
-        isSaturated() ? "" : largerWindow());
-  Ratio polluted = pollution(c);
-  if (polluted && c.misses >= t_.minPrefetches && *polluted > t_.maxPollution)
-    add("pollution", Severity::Warning, *polluted, t_.maxPollution,
-        format("%.3f of the misses are pages that a prefetch had evicted, above %.2f: shrink the window", *polluted, t_.maxPollution),
+        format("prefetches are right (accuracy %.3f) but foresaw only %.3f of the loads, below %.2f: %s", *accuracy, *coverage,
+               t_.minCoverage, against ? against : "grow the window"),
+        against ? "" : largerWindow());
+  examineIdlePrefetch();
+  if (isPolluted())
+    add("pollution", Severity::Warning, *pollution(c), t_.maxPollution,
+        format("%.3f of the misses are pages that a prefetch had evicted, above %.2f: shrink the window", *pollution(c), t_.maxPollution),
         smallerWindow());
+}
+
+/// Prefetches that ask and move next to nothing, while what is missing is loaded by demand.
+void Examination::examineIdlePrefetch() {
+  const PagerCounters &c = v_.counters;
+  uint64_t asked = c.prefetchIssued + c.prefetchRedundant + c.prefetchDropped;
+  Ratio issued = ratio(static_cast<double>(c.prefetchIssued), static_cast<double>(asked)), coverage = prefetchCoverage(c);
+  bool isOn = v_.prefetch && *v_.prefetch != PrefetchKind::None;
+  if (!isOn || asked < t_.minPrefetches || *issued >= t_.minIssued || (coverage && *coverage >= t_.minCoverage))
+    return;
+  std::string found = format("prefetches asked for %llu pages and moved %llu: %llu were there or on their way, for %llu there was no room. ",
+                             static_cast<unsigned long long>(asked), static_cast<unsigned long long>(c.prefetchIssued),
+                             static_cast<unsigned long long>(c.prefetchRedundant), static_cast<unsigned long long>(c.prefetchDropped));
+  bool isAhead = *v_.prefetch == PrefetchKind::Sequential || *v_.prefetch == PrefetchKind::Hybrid;
+  if (c.misses == 0)
+    add("prefetch-idle", Severity::Note, *issued, t_.minIssued, found + "nothing is missing: they can be switched off", toStrategy(PrefetchKind::None));
+  else if (c.prefetchDropped > c.prefetchRedundant)
+    add("prefetch-idle", Severity::Warning, *issued, t_.minIssued, found + "give the fast tier more room", moreMemory());
+  else
+    add("prefetch-idle", Severity::Warning, *issued, t_.minIssued,
+        found + format("the %llu demands that missed were of others: %s", static_cast<unsigned long long>(c.misses),
+                       isAhead ? "they can be switched off" : "read ahead in order"),
+        toStrategy(isAhead ? PrefetchKind::None : PrefetchKind::Sequential));
 }
 
 void Examination::examineWaiting() {
@@ -235,8 +277,8 @@ void Examination::examineWaiting() {
 }
 
 void Examination::examineTables() {
-  Ratio time = v_.isTableTimed ? tableTimeShare(v_.counters) : std::nullopt, bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
-  if (time && v_.counters.steps >= t_.minSteps && *time > t_.maxTableTime)
+  Ratio time = tableTime(), bytes = tableBytesShare(v_.tableBytes, v_.kvBytes);
+  if (time && *time > t_.maxTableTime)
     add("table-time", Severity::Warning, *time, t_.maxTableTime,
         format("page tables took %.3f of the steps' time, above %.2f: use larger blocks", *time, t_.maxTableTime), largerBlocks());
   if (bytes && *bytes > t_.maxTableBytes)
@@ -249,9 +291,9 @@ void Examination::examineFragmentation() {
   Ratio internal = internalFragmentation(v_.liveBytes, v_.allocatedBytes);
   if (internal && *internal > t_.maxInternal)
     add("internal-fragmentation", Severity::Warning, *internal, t_.maxInternal,
-        format("%.3f of the allocated bytes hold no token, above %.2f: use smaller blocks, unless the tables forbid it", *internal,
-               t_.maxInternal),
-        smallerBlocks());
+        format("%.3f of the allocated bytes hold no token, above %.2f: %s", *internal, t_.maxInternal,
+               tablesAreLarge() ? "smaller ones would help, but make page tables larger, which already are too large" : "use smaller blocks"),
+        tablesAreLarge() ? "" : smallerBlocks());
   Ratio external = externalFragmentation(v_.largestFreeBytes, v_.freeBytes);
   if (v_.earlyOutOfMemory > 0)
     add("early-out-of-memory", Severity::Problem, static_cast<double>(v_.earlyOutOfMemory), 0,

@@ -34,8 +34,8 @@ struct Vitals {
   // Pool.
   uint64_t tableBytes = 0;     // block tables, page descriptors, lists
   uint64_t kvBytes = 0;        // of the pages that these describe
-  uint64_t liveBytes = 0;      // of tokens stored
-  uint64_t allocatedBytes = 0; // of the blocks that hold them
+  uint64_t liveBytes = 0;      // of the tokens of a sequence after a step, summed over all steps
+  uint64_t allocatedBytes = 0; // of the blocks that held them, summed the same way
   uint64_t freeBytes = 0;
   uint64_t largestFreeBytes = 0; // extent; the same as freeBytes while blocks have one size
   uint64_t earlyOutOfMemory = 0; // allocations that failed while as many bytes were free
@@ -48,7 +48,7 @@ struct Vitals {
   std::optional<double> attentionEntropy; // nats, mean over steps, over `attentionPages`
   double attentionPages = 0;
   std::optional<uint64_t> optimalMisses; // of the same trace (optimal())
-  std::optional<double> slowUse;         // share of the time that the slow tier was transferring
+  std::optional<double> slowUse;         // time that the slow tier was transferring / time of the steps
   std::optional<double> codecError;      // relative L2 of the pages that were sampled
 };
 
@@ -59,6 +59,7 @@ struct Thresholds {
   double goodAccuracy = 0.8; // from here on a window may grow
   double minTimeliness = 0.8;
   double minCoverage = 0.5;
+  double minIssued = 0.05; // of the pages that prefetches asked for
   double maxPollution = 0.1;
   double maxStall = 0.1;
   double maxGap = 0.1;
@@ -88,12 +89,12 @@ struct Finding {
 };
 
 /// In the order of the rules in docs/Runtime.md, which depends on nothing else. No
-/// two findings change one key.
+/// two findings change one key, or ask for opposite changes of one thing.
 std::vector<Finding> diagnose(const Vitals &vitals, const Thresholds &thresholds = {});
 
-/// Metrics ("none" where there is no number), then findings.
+/// Metrics ("none" and why, where there is no number), then findings.
 std::string doctorText(const Vitals &vitals, const std::vector<Finding> &findings);
-/// {"metrics": {name: number or null}, "findings": [{"rule", "severity", "value", "limit", "text", "change"}]}
+/// {"metrics": {name: number or null}, "none": {name: why}, "findings": [{"rule", "severity", "value", "limit", "text", "change"}]}
 std::string doctorJson(const Vitals &vitals, const std::vector<Finding> &findings);
 
 } // namespace quire::runtime

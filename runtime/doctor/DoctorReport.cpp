@@ -4,38 +4,54 @@
 
 #include <nlohmann/json.hpp>
 
-#include <utility>
+#include <vector>
 
 namespace quire::runtime {
 
 static constexpr const char *severityNames[] = {"note", "warning", "problem"};
 
-static std::vector<std::pair<const char *, Ratio>> metricsOf(const Vitals &v) {
+namespace {
+
+struct Metric {
+  const char *name;
+  Ratio value;
+  const char *whyNone; // for the case that there is no number
+};
+
+} // namespace
+
+static std::vector<Metric> metricsOf(const Vitals &v) {
   const PagerCounters &c = v.counters;
-  return {{"hit_rate", hitRate(c)},
-          {"prefetch_accuracy", prefetchAccuracy(c)},
-          {"prefetch_coverage", prefetchCoverage(c)},
-          {"prefetch_timeliness", prefetchTimeliness(c)},
-          {"pollution", pollution(c)},
-          {"stall_share", stallShare(c)},
-          {"gap_to_optimum", v.optimalMisses ? gapToOptimum(c, *v.optimalMisses) : std::nullopt},
-          {"table_time_share", v.isTableTimed ? tableTimeShare(c) : std::nullopt},
-          {"table_bytes_share", tableBytesShare(v.tableBytes, v.kvBytes)},
-          {"internal_fragmentation", internalFragmentation(v.liveBytes, v.allocatedBytes)},
-          {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes)},
-          {"repeated_order", v.repeatedOrder},
-          {"attention_uniformity", v.attentionEntropy ? uniformity(*v.attentionEntropy, v.attentionPages) : std::nullopt},
-          {"slow_use", v.slowUse},
-          {"codec_refused", v.codec != Codec::None ? refusedShare(c) : std::nullopt},
-          {"codec_error", v.codecError}};
+  bool isTiered = v.policy.has_value(), prefetches = v.prefetch && *v.prefetch != PrefetchKind::None;
+  auto tiered = [&](const char *why) { return isTiered ? why : "there is no slow tier"; };
+  const char *replayed = v.isTableTimed ? nullptr : "a replay has no block tables";
+  const char *noStep = tiered("no step ran"), *noTrace = tiered("no trace was recorded, or not all of it");
+  return {{"hit_rate", hitRate(c), tiered("no page was demanded")},
+          {"prefetch_accuracy", prefetchAccuracy(c), tiered(prefetches ? "no prefetch moved a page" : "prefetching is off")},
+          {"prefetch_coverage", prefetchCoverage(c), tiered("no page had to be loaded")},
+          {"prefetch_timeliness", prefetchTimeliness(c), tiered(prefetches ? "no prefetched page was used" : "prefetching is off")},
+          {"pollution", pollution(c), tiered("no demand missed")},
+          {"stall_share", stallShare(c), noStep},
+          {"gap_to_optimum", v.optimalMisses ? gapToOptimum(c, *v.optimalMisses) : std::nullopt, noTrace},
+          {"table_time_share", v.isTableTimed ? tableTimeShare(c) : std::nullopt, replayed ? replayed : noStep},
+          {"table_bytes_share", tableBytesShare(v.tableBytes, v.kvBytes), replayed ? replayed : "the pool has no block"},
+          {"internal_fragmentation", internalFragmentation(v.liveBytes, v.allocatedBytes), replayed ? replayed : "no sequence stored a token"},
+          {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes), replayed ? replayed : "no block is free"},
+          {"repeated_order", v.repeatedOrder, noTrace},
+          {"attention_uniformity", v.attentionEntropy ? uniformity(*v.attentionEntropy, v.attentionPages) : std::nullopt,
+           tiered("no attention over several blocks was observed")},
+          {"slow_use", v.slowUse, noStep},
+          {"codec_refused", v.codec != Codec::None ? refusedShare(c) : std::nullopt,
+           tiered(v.codec == Codec::None ? "the slow tier has no codec" : "no page was stored")},
+          {"codec_error", v.codecError, tiered(v.codec == Codec::None ? "the slow tier has no codec" : "no page was sampled")}};
 }
 
 std::string doctorText(const Vitals &vitals, const std::vector<Finding> &findings) {
   std::string out;
-  for (const auto &[name, value] : metricsOf(vitals)) {
-    std::string padded = name;
+  for (const Metric &metric : metricsOf(vitals)) {
+    std::string padded = metric.name;
     padded.resize(24, ' ');
-    out += padded + shown(value) + "\n";
+    out += padded + shown(metric.value) + (metric.value ? "" : std::string(": ") + metric.whyNone) + "\n";
   }
   out += "\n";
   for (const Finding &finding : findings) {
@@ -47,9 +63,12 @@ std::string doctorText(const Vitals &vitals, const std::vector<Finding> &finding
 }
 
 std::string doctorJson(const Vitals &vitals, const std::vector<Finding> &findings) {
-  nlohmann::ordered_json metrics, list = nlohmann::ordered_json::array();
-  for (const auto &[name, value] : metricsOf(vitals))
-    metrics[name] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  nlohmann::ordered_json metrics, none = nlohmann::ordered_json::object(), list = nlohmann::ordered_json::array();
+  for (const Metric &metric : metricsOf(vitals)) {
+    metrics[metric.name] = metric.value ? nlohmann::ordered_json(*metric.value) : nlohmann::ordered_json();
+    if (!metric.value)
+      none[metric.name] = metric.whyNone;
+  }
   for (const Finding &finding : findings)
     list.push_back({{"rule", finding.rule},
                     {"severity", severityNames[static_cast<size_t>(finding.severity)]},
@@ -59,6 +78,7 @@ std::string doctorJson(const Vitals &vitals, const std::vector<Finding> &finding
                     {"change", finding.change}});
   nlohmann::ordered_json out;
   out["metrics"] = metrics;
+  out["none"] = none;
   out["findings"] = list;
   return out.dump(2) + "\n";
 }

@@ -265,13 +265,6 @@ Status Pool::index(quire_block handle, int32_t &out) const {
   return success();
 }
 
-int64_t Pool::emptyPositions() const {
-  int64_t empty = 0;
-  for (const Sequence &sequence : sequences_)
-    empty += static_cast<int64_t>(sequence.blocks.size()) * blockTokens_ - sequence.length;
-  return empty;
-}
-
 uint64_t Pool::tableBytes() const {
   uint64_t bytes = static_cast<uint64_t>(blocksTotal()) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
   for (const Sequence &sequence : sequences_)

@@ -93,8 +93,12 @@ public:
   Status release(quire_block block);
   Status index(quire_block block, int32_t &out) const;
 
-  /// Positions in blocks of sequences that hold no token.
-  int64_t emptyPositions() const;
+  /// Sums over all steps of all sequences: tokens of the sequence after the step, and positions in its blocks.
+  struct Filling {
+    uint64_t tokens = 0;
+    uint64_t positions = 0;
+  };
+  const Filling &filling() const { return filling_; }
   /// Memory beside the arena.
   uint64_t tableBytes() const;
 
@@ -284,6 +288,7 @@ private:
   double reserveRatio_ = 0;
   int64_t reserveBlocks_ = 0;
   ReserveCounters reserveCounters_;
+  Filling filling_;
   DialogueRules dialogue_;
   bool timed_ = false;
   Latencies latencies_;

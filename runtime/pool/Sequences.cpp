@@ -187,8 +187,11 @@ Status Pool::commit(quire_sequence handle, int64_t tokens) {
     return failure(QUIRE_INVALID_ARGUMENT, "commit of %lld tokens, but %lld are reserved", ll(tokens),
                    ll(endsInSharedBlock(*sequence) ? 0 : room));
   sequence->length += tokens;
-  if (tokens > 0)
+  if (tokens > 0) {
     countQuery(*sequence);
+    filling_.tokens += static_cast<uint64_t>(sequence->length);
+    filling_.positions += sequence->blocks.size() * static_cast<uint64_t>(blockTokens_);
+  }
   checkInvariants();
   return success();
 }

@@ -12,16 +12,14 @@ using Kind = TraceEvent::Kind;
 
 static constexpr uint64_t never = UINT64_MAX;
 
-static bool isUse(const TraceEvent &event) { return event.kind == Kind::Demand || event.kind == Kind::Write; }
-
 /// For each event that uses a page: the index of the page's next use.
-static std::vector<uint64_t> nextUses(const Trace &trace) {
+static std::vector<uint64_t> nextUses(const Trace &trace, const std::vector<PageUse> &uses) {
   const std::vector<TraceEvent> &events = trace.events();
   std::vector<uint64_t> next(events.size(), never), upcoming(trace.pages, never);
   for (size_t i = events.size(); i-- > 0;) {
     if (events[i].kind == Kind::Free)
       upcoming[events[i].page] = never;
-    if (isUse(events[i]))
+    if (uses[i] != PageUse::None)
       next[i] = std::exchange(upcoming[events[i].page], i);
   }
   return next;
@@ -40,10 +38,9 @@ public:
 
   OptimalCounts counts;
 
-  void use(const TraceEvent &event, uint64_t next) {
-    Page &page = pages_[event.page];
-    bool isWrite = event.kind == Kind::Write;
-    if (!isWrite || (page.hasContent && !page.isResident)) {
+  void use(uint32_t number, PageUse how, uint64_t next) {
+    Page &page = pages_[number];
+    if (page.hasContent || how != PageUse::Write) {
       ++counts.demands;
       ++(page.isResident ? counts.hits : counts.misses);
       counts.bytesIn += page.isResident ? 0 : bytes_;
@@ -55,9 +52,9 @@ public:
       ++resident_;
     }
     page.hasContent = true;
-    page.isDirty |= isWrite;
+    page.isDirty |= how != PageUse::Read;
     page.next = next;
-    farthest_.emplace(next, event.page);
+    farthest_.emplace(next, number);
   }
 
   void free(uint32_t number) {
@@ -89,17 +86,20 @@ private:
 } // namespace
 
 OptimalCounts optimal(const Trace &trace, uint32_t fastPages) {
-  std::vector<uint64_t> next = nextUses(trace);
+  std::vector<PageUse> uses = usesOf(trace);
+  std::vector<uint64_t> next = nextUses(trace, uses);
   Cache cache(trace, std::max<uint32_t>(fastPages, 1));
   for (size_t i = 0; i < next.size(); ++i) {
     const TraceEvent &event = trace.events()[i];
-    if (isUse(event))
-      cache.use(event, next[i]);
+    if (uses[i] != PageUse::None)
+      cache.use(event.page, uses[i], next[i]);
     else if (event.kind == Kind::Free)
       cache.free(event.page);
   }
   return cache.counts;
 }
+
+static bool isUse(const TraceEvent &event) { return event.kind == Kind::Demand || event.kind == Kind::Write; }
 
 uint32_t mostLivePages(const Trace &trace) {
   std::vector<bool> isLive(trace.pages, false);

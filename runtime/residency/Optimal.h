@@ -16,9 +16,9 @@ struct OptimalCounts {
 };
 
 /// Evicts the page whose next use is farthest. Pages with content that the trace
-/// does not write are in the slow tier at its start; a write of a page with content
-/// that is not resident is a demand; pins are not considered. No policy has fewer
-/// misses, and no prefetching fewer loads. O(events * log events) time.
+/// does not write are in the slow tier at its start; pins are not considered.
+/// Demands are those of replay(), whatever is resident. No policy has fewer misses,
+/// and no prefetching fewer loads. O(events * log events) time.
 OptimalCounts optimal(const Trace &trace, uint32_t fastPages);
 
 /// Most pages with content at any time: with so many fast pages nothing is evicted.

@@ -84,6 +84,7 @@ public:
   void openTenant(uint32_t tenant);
   const PagerCounters &tenantCounters(uint32_t tenant) const { return tenantCounters_[tenant]; }
   const Tier &slow() const { return *slow_; }
+  int64_t slowBusyNs() const { return mover_->busyNs(); }
   /// Of the page table, transfers included.
   uint64_t metadataBytes() const;
   void setTrace(Trace *trace);

@@ -21,7 +21,6 @@ struct Page {
   bool isDirty = false;     // its content is not in the slow tier
   bool isPrefetched = false; // and was not demanded since
   bool wasPushedOut = false; // by a prefetch
-  uint64_t usedIn = 0;      // step
   int64_t arrival = 0;      // Loading
 };
 
@@ -29,16 +28,14 @@ class Simulation final : private Evictable {
 public:
   Simulation(const Trace &trace, const ReplayOptions &options)
       : trace_(trace), options_(options), policy_(createPolicy(options.policy, trace.pages, std::min(options.fastPages, trace.pages))),
-        order_(trace.pages), pages_(trace.pages), mass_(trace.pages, 0), chosen_(std::max<size_t>(trace.pages, 1)),
+        order_(trace.pages), uses_(usesOf(trace)), pages_(trace.pages), mass_(trace.pages, 0), chosen_(std::max<size_t>(trace.pages, 1)),
         transferNs_(static_cast<int64_t>(static_cast<double>(trace.pageBytes) * 1e9 / options.bandwidth)) {
+    std::vector<bool> isSeen(trace.pages, false);
     for (const TraceEvent &event : trace.events()) // what is read before it is written was there before
-      if (event.kind == Kind::Demand || event.kind == Kind::Write)
-        if (!pages_[event.page].usedIn) {
-          pages_[event.page].usedIn = 1;
-          pages_[event.page].hasContent = event.kind == Kind::Demand;
-        }
-    for (Page &page : pages_)
-      page.usedIn = 0;
+      if ((event.kind == Kind::Demand || event.kind == Kind::Write) && !isSeen[event.page]) {
+        isSeen[event.page] = true;
+        pages_[event.page].hasContent = event.kind == Kind::Demand;
+      }
   }
 
   void run(ReplayResult &out);
@@ -67,8 +64,8 @@ private:
   void evict(uint32_t page, Cause cause);
   void makeRoom(Cause cause);
   void demand(uint32_t page);
-  void use(const TraceEvent &event);
-  void write(uint32_t page);
+  void use(uint32_t page, PageUse how);
+  void insertNew(uint32_t page);
   void free(uint32_t page);
   void used(uint32_t page);
   bool prefetch(uint32_t page, uint64_t distance);
@@ -82,6 +79,7 @@ private:
   const ReplayOptions &options_;
   std::unique_ptr<Policy> policy_;
   AccessOrder order_;
+  std::vector<PageUse> uses_; // of the trace's events
   std::vector<Page> pages_;
   std::vector<float> mass_;      // of the last step, by page
   std::vector<uint32_t> chosen_; // what a strategy chose
@@ -181,7 +179,6 @@ void Simulation::used(uint32_t page) {
   order_.used(page);
   size_t passed = order_.place() > before ? order_.place() - before : 0;
   asked_ -= std::min(asked_, passed);
-  pages_[page].usedIn = c_.steps + 1;
 }
 
 void Simulation::demand(uint32_t number) {
@@ -215,26 +212,14 @@ void Simulation::demand(uint32_t number) {
   c_.prefetchUseful += page.isPrefetched;
   c_.prefetchTimely += page.isPrefetched && isHit;
   page.isPrefetched = page.wasPushedOut = false;
-  page.hasContent = true;
 }
 
-void Simulation::write(uint32_t number) {
-  Page &page = pages_[number];
-  if (page.hasContent && !isReady(number)) {
-    demand(number);
-  } else if (page.place == Page::Place::Slow) {
-    policy_->missed(number);
-    makeRoom(Cause::Write);
-    page.place = Page::Place::Fast;
-    ++resident_;
-    policy_->inserted(number, true);
-  } else if (page.usedIn != c_.steps + 1) {
-    policy_->touched(number);
-  }
-  page.hasContent = true;
-  page.wasPushedOut = false;
-  c_.seals += !page.isDirty;
-  page.isDirty = true;
+void Simulation::insertNew(uint32_t number) {
+  policy_->missed(number);
+  makeRoom(Cause::Write);
+  pages_[number].place = Page::Place::Fast;
+  ++resident_;
+  policy_->inserted(number, true);
 }
 
 void Simulation::free(uint32_t number) {
@@ -321,21 +306,28 @@ void Simulation::beginStep() {
   observed_.clear();
 }
 
-void Simulation::use(const TraceEvent &event) {
+void Simulation::use(uint32_t number, PageUse how) {
   pump();
   pinned_ = Policy::none;
-  if (event.kind == Kind::Demand)
-    demand(event.page);
+  Page &page = pages_[number];
+  if (page.hasContent || how != PageUse::Write)
+    demand(number);
   else
-    write(event.page);
-  used(event.page);
-  pinned_ = event.page;
-  prefetchAhead(event.page);
+    insertNew(number);
+  page.hasContent = true;
+  if (how != PageUse::Read) {
+    c_.seals += !page.isDirty;
+    page.isDirty = true;
+  }
+  used(number);
+  pinned_ = number;
+  prefetchAhead(number);
 }
 
 void Simulation::run(ReplayResult &out) {
   int64_t last = trace_.events().empty() ? 0 : trace_.events().front().ns;
-  for (const TraceEvent &event : trace_.events()) {
+  for (size_t i = 0; i < trace_.events().size(); ++i) {
+    const TraceEvent &event = trace_.events()[i];
     bool isDemand = event.kind == Kind::Demand;
     if (event.kind == Kind::Load || event.kind == Kind::Store || event.kind == Kind::Evict || event.kind == Kind::Prefetch)
       continue; // what the recorded run did about it
@@ -355,7 +347,8 @@ void Simulation::run(ReplayResult &out) {
       observed_.push_back(event.page);
       break;
     default:
-      use(event);
+      if (uses_[i] != PageUse::None)
+        use(event.page, uses_[i]);
     }
     if (options_.computeNs >= 0 && isDemand)
       now_ += options_.computeNs;

@@ -32,8 +32,10 @@ struct ReplayResult {
   uint64_t loads() const { return counters.misses + counters.prefetchIssued; }
 };
 
-/// What is simulated: one step after the other uses its pages in the trace's order,
-/// on one thread. A page that is not there is waited for. One transfer at a time
+/// What is simulated: one step after the other uses its pages in the trace's order
+/// (usesOf()), on one thread. A use of a page with content is a demand, whatever is
+/// resident: every policy has the same number. A page that is not there is waited
+/// for. One transfer at a time
 /// uses the bandwidth, latencies overlap; demands go before prefetches that have
 /// not begun. The page in use cannot be evicted by a prefetch; other pins are not
 /// considered. Stores wait for nothing and nothing waits for them. Sequential

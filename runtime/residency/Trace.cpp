@@ -316,4 +316,34 @@ Status Trace::read(const std::string &path, Trace &out) {
   return parse(path, text, out);
 }
 
+std::vector<PageUse> usesOf(const Trace &trace) {
+  using Kind = TraceEvent::Kind;
+  struct First {
+    uint64_t step = 0; // 0: none
+    size_t event = 0;
+  };
+  std::vector<First> first(trace.pages); // uses of the page in the step
+  std::vector<PageUse> out(trace.events().size(), PageUse::None);
+  uint64_t step = 1;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const TraceEvent &event = trace.events()[i];
+    bool isWrite = event.kind == Kind::Write;
+    if (event.kind == Kind::Step)
+      ++step;
+    else if (event.kind == Kind::Free)
+      first[event.page].step = 0;
+    if (event.kind != Kind::Demand && !isWrite)
+      continue;
+    First &earlier = first[event.page];
+    bool isFirst = earlier.step != step;
+    if (isFirst)
+      earlier = {step, i};
+    if (isFirst || !isWrite)
+      out[i] = isWrite ? PageUse::Write : PageUse::Read;
+    else if (out[earlier.event] == PageUse::Read)
+      out[earlier.event] = PageUse::ReadAndWrite;
+  }
+  return out;
+}
+
 } // namespace quire::runtime

@@ -81,6 +81,13 @@ private:
   uint64_t dropped_ = 0;
 };
 
+enum class PageUse : uint8_t { None, Read, Write, ReadAndWrite };
+
+/// How each event uses its page, which no policy changes. A step that writes a page
+/// which it has used before held that page in between: the write is no use of its
+/// own (None), the earlier use becomes one that writes.
+std::vector<PageUse> usesOf(const Trace &trace);
+
 } // namespace quire::runtime
 
 #endif // QUIRE_RUNTIME_RESIDENCY_TRACE_H

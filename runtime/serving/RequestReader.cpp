@@ -98,9 +98,14 @@ static std::vector<int64_t> endsIn(const Json &value, const std::string &key, co
   if (!value.is_array())
     refuse(key, "an array of positions in the prompt", value);
   std::vector<int64_t> ends;
-  for (const Json &end : value)
-    ends.push_back(integer(end, key + "[" + std::to_string(ends.size()) + "]", ends.empty() ? 1 : ends.back() + 1,
-                           static_cast<int64_t>(prompt.size())));
+  int64_t length = static_cast<int64_t>(prompt.size());
+  for (const Json &end : value) {
+    std::string what = key + "[" + std::to_string(ends.size()) + "]";
+    int64_t low = ends.empty() ? 1 : ends.back() + 1;
+    if (low > length)
+      refuse(what, "no more of them, as the one before ends with the prompt", end);
+    ends.push_back(integer(end, what, low, length));
+  }
   return ends;
 }
 

@@ -50,12 +50,14 @@ public:
 
   bool finished(const Request &request, const Result &result) override {
     ++finishedCount;
-    failedCount += result.reason == FinishReason::Error;
+    if (result.reason == FinishReason::Error && failedCount++ == 0)
+      firstError = result.error;
     return writer_.addResult(request, result);
   }
 
   size_t finishedCount = 0;
   size_t failedCount = 0;
+  std::string firstError;
 
 private:
   ResultWriter &writer_;
@@ -276,6 +278,8 @@ int runRequests(const RunOptions &options) {
                  count);
     return 128 + caughtSignal;
   }
+  if (sink.failedCount > 0 && sink.failedCount == count)
+    return complain("every request ended in an error, see 'error' in their results; the first: " + sink.firstError);
   if (sink.failedCount)
     std::fprintf(stderr, "quire-run: warning: %zu of %zu requests ended in errors, see 'error' in their results\n",
                  sink.failedCount, count);

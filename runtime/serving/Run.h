@@ -37,8 +37,9 @@ struct RunOptions {
 void applyConfig(const config::Config &config, RunOptions &options);
 config::Config effectiveConfig(const RunOptions &options);
 
-/// Exit codes: 0 done (requests may have failed by themselves), 1 bad input,
-/// 128 + n ended by signal n. Messages go to standard error.
+/// Exit codes: 0 done (requests may have failed by themselves, but not all), 1 bad
+/// input or every request failed, 128 + n ended by signal n. Messages go to standard
+/// error.
 int runRequests(const RunOptions &options);
 int runDescribe(const RunOptions &options);
 

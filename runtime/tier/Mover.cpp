@@ -6,6 +6,7 @@
 #include "tier/TransferQueue.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -34,12 +35,14 @@ public:
   size_t take(Transfer **out, size_t most) override;
   bool wait(int64_t deadline) override;
   size_t pending() const override { return pending_; }
+  int64_t busyNs() const override { return busyNs_.load(std::memory_order_relaxed); }
 
 private:
   void work();
 
   Clock &clock_;
   size_t pending_ = 0; // owner's
+  std::atomic<int64_t> busyNs_{0};
   std::mutex mutex_;
   std::condition_variable submitted_, finished_;
   bool stop_ = false;
@@ -71,7 +74,9 @@ void ThreadMover::work() {
     Tier *tier = nullptr;
     size_t count = queue_.begin(batch, demandBatch, otherBatch, tier);
     lock.unlock();
+    int64_t begun = clock_.now();
     tier->run(batch, count);
+    busyNs_.fetch_add(clock_.now() - begun, std::memory_order_relaxed);
     lock.lock();
     queue_.finish(batch, count);
     finished_.notify_one();
@@ -162,6 +167,7 @@ public:
     return clock_.now() <= deadline;
   }
   size_t pending() const override { return pending_; }
+  int64_t busyNs() const override { return busyNs_; }
 
 private:
   void runOne() {
@@ -169,7 +175,9 @@ private:
     Tier *tier;
     if (!queue_.beginOne(splitMix(random_), transfer, tier))
       return;
+    int64_t begun = clock_.now();
     tier->run(&transfer, 1);
+    busyNs_ += clock_.now() - begun;
     queue_.finish(&transfer, 1);
   }
 
@@ -177,6 +185,7 @@ private:
   TransferQueue queue_;
   uint64_t random_;
   size_t pending_ = 0;
+  int64_t busyNs_ = 0;
 };
 
 } // namespace

@@ -39,6 +39,9 @@ public:
 
   /// Submitted and not handed back.
   virtual size_t pending() const = 0;
+
+  /// Time in which transfers ran.
+  virtual int64_t busyNs() const = 0;
 };
 
 /// A thread of its own. At its end it finishes what has begun and drops the rest.

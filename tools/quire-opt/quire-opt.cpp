@@ -9,6 +9,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -33,8 +35,8 @@ static int importOnnx(StringRef path, DialectRegistry &registry, bool debugInfo)
 static constexpr const char *overview = R"(Quire's passes on MLIR text: reads a module, runs the passes that are named in their order, and prints what became of it
 
   quire-opt --import-onnx=model.onnx > import.mlir                      the graph of a model, in the dialect onnx
-  quire-opt --quire-pipeline='compile-to=paged' import.mlir             the passes between two phases, as quirec runs them;
-                                                                        phases: import, semantic, paged, resource, buffer, target
+  quire-opt --quire-pipeline='compile-to=paged' import.mlir             the passes between two phases, as quirec runs them: from
+                                                                        import, semantic or paged, to any from there to target
   quire-opt --quire-pipeline='compile-from=paged compile-to=buffer' paged.mlir
   quire-opt --raise-attention --paginate='block-tokens=32' import.mlir  single passes: docs/Passes.md
 
@@ -58,6 +60,7 @@ int main(int argc, char **argv) {
     else if (argument == "--mlir-print-debuginfo")
       debugInfo = true;
   }
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "quire-opt " QUIRE_VERSION " (LLVM " LLVM_VERSION_STRING ")\n"; });
   if (!path.empty())
     return importOnnx(path, registry, debugInfo);
   return asMainReturnCode(MlirOptMain(argc, argv, overview, registry));

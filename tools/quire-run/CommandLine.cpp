@@ -57,10 +57,12 @@ line is an error of that request alone. Results: one line each, in the order in 
   --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
-  --help, --help-config, --version
+  --help-config[=markdown]
+                       the keys of a configuration; as the table of docs/Runtime.md
+  --help, --version
 
 Interrupting (Ctrl-C) ends the run after the current step and keeps the results that are finished.
-Exit codes: 0 done, also if single requests failed; 1 bad usage or bad input; 130 or 143 interrupted.
+Exit codes: 0 done, also if single requests failed; 1 bad usage, bad input, or every request failed; 130 or 143 interrupted.
 )";
 
 namespace {
@@ -116,7 +118,7 @@ const option longOptions[] = {
     {"prefix-cache", optional_argument, nullptr, PrefixCache},
     {"config", required_argument, nullptr, ConfigFile},
     {"print-config", no_argument, nullptr, PrintConfig},
-    {"help-config", no_argument, nullptr, HelpConfig},
+    {"help-config", optional_argument, nullptr, HelpConfig},
     {"help", no_argument, nullptr, Help},
     {"version", no_argument, nullptr, Version},
     {nullptr, 0, nullptr, 0},
@@ -139,12 +141,12 @@ static bool refuse(const char *name, const char *expected, const char *got) {
   return false;
 }
 
-static bool readCount(const char *name, const char *text, int64_t high, int64_t &out) {
+static bool readCount(const char *name, const char *text, uint64_t low, int64_t high, int64_t &out) {
   uint64_t value;
   const char *rest;
-  if (!parseNumber(text, value, &rest) || *rest || value < 1 || value > static_cast<uint64_t>(high)) {
+  if (!parseNumber(text, value, &rest) || *rest || value < low || value > static_cast<uint64_t>(high)) {
     char expected[64];
-    std::snprintf(expected, sizeof(expected), "a number of 1 to %lld", static_cast<long long>(high));
+    std::snprintf(expected, sizeof(expected), "a number of %llu to %lld", static_cast<unsigned long long>(low), static_cast<long long>(high));
     return refuse(name, expected, text);
   }
   out = static_cast<int64_t>(value);
@@ -182,11 +184,6 @@ static bool readReplacement(const char *text, RunOptions &out) {
   return refuse("replace", "scan, lru, importance or arc", text);
 }
 
-static bool readWindow(const char *text, RunOptions &out) {
-  out.slow.prefetchWindow = 0;
-  return std::strcmp(text, "0") == 0 || readCount("prefetch-window", text, 1 << 20, out.slow.prefetchWindow);
-}
-
 /// Options that make sense together only.
 static const char *conflictOfTiers(const RunOptions &options) {
   if (options.slow.wanted() && options.slow.bytes == 0)
@@ -214,11 +211,11 @@ static bool readOption(int code, RunOptions &out, Action &action) {
     out.logits = optarg;
     return *optarg || refuse("logits", "a folder", "");
   case MaxBatch:
-    return readCount("max-batch", optarg, million, out.limits.maxBatch);
+    return readCount("max-batch", optarg, 1, million, out.limits.maxBatch);
   case PrefillChunk:
-    return readCount("prefill-chunk", optarg, 1000 * million, out.limits.prefillChunk);
+    return readCount("prefill-chunk", optarg, 1, 1000 * million, out.limits.prefillChunk);
   case MixedChunk:
-    return readCount("mixed-chunk", optarg, 1000 * million, out.limits.mixedChunk);
+    return readCount("mixed-chunk", optarg, 1, 1000 * million, out.limits.mixedChunk);
   case KvBytes:
     return (runtime::parseSize(optarg, out.kvBytes) && out.kvBytes > 0) || refuse("kv-bytes", runtime::expectedSize, optarg);
   case ShuffleBlocks:
@@ -233,7 +230,7 @@ static bool readOption(int code, RunOptions &out, Action &action) {
   case Replace:
     return readReplacement(optarg, out);
   case PrefetchWindow:
-    return readWindow(optarg, out);
+    return readCount("prefetch-window", optarg, 0, 1024, out.slow.prefetchWindow);
   case Doctor:
     out.doctor = true;
     return true;
@@ -241,7 +238,7 @@ static bool readOption(int code, RunOptions &out, Action &action) {
     out.trace = optarg;
     return *optarg || refuse("trace", "a file", "");
   case Threads:
-    return readCount("threads", optarg, 1024, out.threads);
+    return readCount("threads", optarg, 1, 1024, out.threads);
   case Stats:
     out.stats = optarg;
     return *optarg || refuse("stats", "a file", "");
@@ -305,8 +302,10 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
     if (code == Help || code == 'h')
       return Action::Help;
+    if (code == HelpConfig && (!optarg || std::strcmp(optarg, "markdown") == 0))
+      return optarg ? Action::ConfigTable : Action::HelpConfig;
     if (code == HelpConfig)
-      return Action::HelpConfig;
+      return refuse("help-config", "nothing or markdown", optarg), refuseUsage(nullptr);
     if (code == Version)
       return Action::Version;
     if (!readOption(code, out, action))

@@ -8,7 +8,7 @@
 namespace quire::serving {
 
 /// What to do after parsing.
-enum class Action { Run, Describe, PrintConfig, HelpConfig, Help, Version, Refuse };
+enum class Action { Run, Describe, PrintConfig, HelpConfig, ConfigTable, Help, Version, Refuse };
 
 /// Refuse: the mistake was reported on standard error.
 Action parseCommandLine(int argc, char **argv, RunOptions &out);

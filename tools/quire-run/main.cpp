@@ -17,6 +17,9 @@ int main(int argc, char **argv) {
       std::printf("quire-run %s\n", quire_runtime_version());
       return 0;
     case Action::HelpConfig:
+      std::fputs(quire::config::keyText().c_str(), stdout);
+      return 0;
+    case Action::ConfigTable:
       std::fputs(quire::config::keyTable().c_str(), stdout);
       return 0;
     case Action::PrintConfig:

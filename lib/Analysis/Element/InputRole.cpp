@@ -19,7 +19,7 @@ llvm::StringRef stringifyInputRole(InputRole role) {
 }
 
 std::optional<InputRole> parseInputRole(llvm::StringRef text) {
-  for (size_t i = 0; i < std::size(names); ++i)
+  for (size_t i = 1; i < std::size(names); ++i)
     if (names[i] == text)
       return InputRole(i);
   return std::nullopt;

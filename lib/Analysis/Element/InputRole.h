@@ -30,8 +30,9 @@ enum class InputRole {
 };
 
 llvm::StringRef stringifyInputRole(InputRole role);
+/// Of a role that can be given.
 std::optional<InputRole> parseInputRole(llvm::StringRef text);
-/// All roles that can be given, by commas.
+/// All of those, by commas: all but `unknown`.
 std::string inputRoleNames();
 
 } // namespace quire

@@ -136,12 +136,13 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
   analysis.weightFolder = options.weightFolder;
   for (StringRef text : options.inputRoles) {
     auto [name, roleText] = text.rsplit('=');
+    auto names = llvm::map_range(entry.getInputs(), [](Attribute a) { return cast<StringAttr>(a).getValue(); });
+    if (text.contains('=') && !llvm::is_contained(names, name))
+      return module.emitError() << "the model has no input '" << name << "': expected one of " << llvm::join(names, ", ") << " in NAME=ROLE, but got '" << text
+                                << "'";
     std::optional<InputRole> role = parseInputRole(roleText);
     if (!role)
       return module.emitError() << "expected NAME=ROLE with a role of " << inputRoleNames() << ", but got '" << text << "'";
-    auto names = llvm::map_range(entry.getInputs(), [](Attribute a) { return cast<StringAttr>(a).getValue(); });
-    if (!llvm::is_contained(names, name))
-      return module.emitError() << "expected the name of an input (" << llvm::join(names, ", ") << "), but got '" << name << "'";
     analysis.inputRoles[name] = *role;
   }
   addRolesOfFusedOperands(source, analysis.inputRoles);

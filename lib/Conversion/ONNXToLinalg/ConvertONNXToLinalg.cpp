@@ -2,9 +2,12 @@
 // Applies the rules to a module: products with packed weights first, since they look through what the others would convert.
 #include "dialects/ONNX/ONNXControlOps.h"
 #include "dialects/ONNX/ONNXDialect.h"
+#include "dialects/ONNX/ONNXQuantOps.h"
+#include "dialects/ONNX/ONNXReduceOps.h"
 #include "dialects/KVRT/KVRT.h"
 #include "lib/Conversion/ONNXToLinalg/Passes.h"
 #include "lib/Conversion/ONNXToLinalg/Rules.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "mlir/Rewrite/PatternApplicator.h"
@@ -109,12 +112,34 @@ private:
            llvm::any_of(op->getUsers(), [](Operation *user) { return isa_and_nonnull<onnx::ONNXDialect>(user->getDialect()); });
   }
 
+  /// What the operator belongs to, in the words of docs/tutorials/reading-a-refusal.md; empty: to nothing but its name.
+  static StringRef purposeOf(Operation *op) {
+    if (isa<onnx::MSMoEOp, onnx::MSQMoEOp>(op) || (isa<onnx::TopKOp>(op) && reachesProduct(op)))
+      return "mixtures of experts";
+    if (isa<onnx::QuantizeLinearOp, onnx::MSQuantizeLinearOp, onnx::DynamicQuantizeLinearOp>(op))
+      return "quantised activations";
+    if (isa<onnx::DequantizeLinearOp, onnx::MSDequantizeLinearOp, onnx::MatMulIntegerOp, onnx::QLinearMatMulOp, onnx::MSDynamicQuantizeMatMulOp,
+            onnx::MSMatMulIntegerToFloatOp, onnx::MSMatMulNBitsOp, onnx::MSMatMulBnb4Op, onnx::MSMatMulNBitsMlpOp, onnx::MSMatMulNBitsQkvOp,
+            onnx::MSGatherBlockQuantizedOp, onnx::MSQAttentionOp, onnx::MSQGemmOp, onnx::MSQEmbedLayerNormalizationOp>(op))
+      return "quantised weights";
+    return {};
+  }
+
+  /// A choice that later layers depend on is one of experts; one that only leaves the graph is a choice of tokens.
+  static bool reachesProduct(Operation *op) {
+    SetVector<Operation *> slice;
+    getForwardSlice(op, &slice);
+    return llvm::any_of(slice, llvm::IsaPred<kvrt::ProductOp>);
+  }
+
   static LogicalResult reportRemaining(func::FuncOp function, const ConversionState &state) {
     LogicalResult result = success();
     for (Operation *op : onnxOps(function)) {
       if (isOperandOfRemaining(op))
         continue;
       InFlightDiagnostic diagnostic = op->emitError("not implemented: convert ") << op->getName();
+      if (StringRef purpose = purposeOf(op); !purpose.empty())
+        diagnostic << " (" << purpose << ")";
       if (auto why = state.refusals.find(op); why != state.refusals.end())
         diagnostic << ": " << why->second;
       result = failure();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What is not proved is refused, and the module stays as it was, to the bit.
-// RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=mask 2>&1 | FileCheck %s --check-prefix=ROLE
-// ROLE: error: expected NAME=ROLE with a role of input-ids, {{.*}}, but got 'nothing=mask'
+// RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=a=mask 2>&1 | FileCheck %s --check-prefix=ROLE
+// ROLE: error: expected NAME=ROLE with a role of input-ids, {{.*}}, but got 'a=mask'
 // RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=state 2>&1 | FileCheck %s --check-prefix=NAME
-// NAME: error: expected the name of an input (a, b, c, d), but got 'nothing'
+// NAME: error: the model has no input 'nothing': expected one of a, b, c, d in NAME=ROLE, but got 'nothing=state'
 // RUN: not quire-opt %s --raise-attention 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: error: expected an imported model with @main and onnx.entry
 

@@ -258,12 +258,13 @@ func.func @gather_nd_batches(%x: tensor<4x4x?xf32>, %i: tensor<4x1xi64>) {
 
 // -----
 
-// The operator is what is missing, not its constants.
+// The operator is what is missing, not its constants; what it belongs to has the words of the page on refusals.
+// RUN: grep -F '`(quantised weights)`, `(quantised activations)` and `(mixtures of experts)`' %source/docs/tutorials/reading-a-refusal.md
 func.func @quantized(%x: tensor<1x?x32xf32>) {
   %none = onnx.none : none
   %w = onnx.constant dense<1> : tensor<2x1x16xui8>
   %s = onnx.constant dense<1.0> : tensor<2xf32>
-  // expected-error @below {{not implemented: convert onnx.ms.MatMulNBits}}
+  // expected-error @below {{not implemented: convert onnx.ms.MatMulNBits (quantised weights)}}
   %y = onnx.ms.MatMulNBits %x, %w, %s, %none, %none, %none {K = 32 : i64, N = 2 : i64, bits = 4 : i64, block_size = 32 : i64}
       : (tensor<1x?x32xf32>, tensor<2x1x16xui8>, tensor<2xf32>, none, none, none) -> tensor<1x?x2xf32>
   "test.use"(%y) : (tensor<1x?x2xf32>) -> ()
@@ -276,5 +277,59 @@ func.func @unknown_extents(%batch: !kvrt.batch) {
   // expected-error @below {{not implemented: convert onnx.constant: elements that are not dense}}
   %c = onnx.constant sparse<[[0]], [1.0]> : tensor<4xf32>
   "test.use"(%c) : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @dequantized(%x: tensor<1x?x4xi8>, %s: tensor<f32>) {
+  %none = onnx.none : none
+  // expected-error @below {{not implemented: convert onnx.DequantizeLinear (quantised weights)}}
+  %y = onnx.DequantizeLinear %x, %s, %none : (tensor<1x?x4xi8>, tensor<f32>, none) -> tensor<1x?x4xf32>
+  "test.use"(%y) : (tensor<1x?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @quantized_rows(%x: tensor<1x?x4xf32>, %s: tensor<f32>, %z: tensor<i8>) {
+  // expected-error @below {{not implemented: convert onnx.QuantizeLinear (quantised activations)}}
+  %y = onnx.QuantizeLinear %x, %s, %z : (tensor<1x?x4xf32>, tensor<f32>, tensor<i8>) -> tensor<1x?x4xi8>
+  "test.use"(%y) : (tensor<1x?x4xi8>) -> ()
+  return
+}
+
+// -----
+
+func.func @experts(%x: tensor<?x4xf32>, %p: tensor<?x2xf32>, %up: tensor<2x8x4xf32>, %down: tensor<2x4x8xf32>) {
+  %none = onnx.none : none
+  // expected-error @below {{not implemented: convert onnx.ms.MoE (mixtures of experts)}}
+  %y = onnx.ms.MoE %x, %p, %up, %none, %down, %none, %none, %none {k = 1 : i64}
+      : (tensor<?x4xf32>, tensor<?x2xf32>, tensor<2x8x4xf32>, none, tensor<2x4x8xf32>, none, none, none) -> tensor<?x4xf32>
+  "test.use"(%y) : (tensor<?x4xf32>) -> ()
+  return
+}
+
+// -----
+
+// Experts spelled in primitive operators: what is chosen goes into a later product.
+onnx.initializer @w {file = "m.data", offset = 0 : i64, bytes = 1024 : i64} : tensor<2x128xf32>
+func.func @routed(%batch: !kvrt.batch, %scores: tensor<1x?x8xf32>) {
+  %k = onnx.constant dense<2> : tensor<1xi64>
+  // expected-error @below {{not implemented: convert onnx.TopK (mixtures of experts)}}
+  %v, %i = onnx.TopK %scores, %k : (tensor<1x?x8xf32>, tensor<1xi64>) -> (tensor<1x?x2xf32>, tensor<1x?x2xi64>)
+  %w = onnx.weight @w : tensor<2x128xf32>
+  %y = onnx.MatMul %v, %w : (tensor<1x?x2xf32>, tensor<2x128xf32>) -> tensor<1x?x128xf32>
+  "test.use"(%y) : (tensor<1x?x128xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @sampled(%logits: tensor<1x?x8xf32>) {
+  %k = onnx.constant dense<2> : tensor<1xi64>
+  // expected-error-re @below {{not implemented: convert onnx.TopK{{$}}}}
+  %v, %i = onnx.TopK %logits, %k : (tensor<1x?x8xf32>, tensor<1xi64>) -> (tensor<1x?x2xf32>, tensor<1x?x2xi64>)
+  "test.use"(%v, %i) : (tensor<1x?x2xf32>, tensor<1x?x2xi64>) -> ()
   return
 }

@@ -281,7 +281,7 @@ TEST(Config, Quantities) {
   EXPECT_EQ(printDuration(3600000000000), "1h");
 }
 
-/// Run `quire-run --help-config` for the table when this fails.
+/// Run `quire-run --help-config=markdown` for the table when this fails.
 TEST(Config, DocumentationListsEveryKey) {
   EXPECT_NE(readFile(QUIRE_RUNTIME_DOC).find("\n\n" + keyTable() + "\n"), std::string::npos)
       << "the table of keys in " << QUIRE_RUNTIME_DOC << " is not up to date:\n"

@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 using namespace quire::runtime;
@@ -192,6 +194,84 @@ TEST(Doctor, Pollution) {
   expectSilence(v, "pollution"); // too few
 }
 
+TEST(Doctor, AWindowThatPollutesIsNotToGrow) {
+  Vitals v = healthy();
+  v.window = 5;
+  v.counters.prefetchTimely = 450;
+  v.counters.pollutedMisses = 41;
+  expectFinding(v, "prefetch-timeliness", 0.5, "", {"pollution"});
+  EXPECT_EQ(find(diagnose(v), "prefetch-timeliness")->text,
+            "prefetches are right (accuracy 0.900) but late: 0.500 arrived in time, below 0.80. a larger window would push out more pages that are still used");
+  expectFinding(v, "pollution", 41.0 / 400, "prefetch.window_size: 5 -> 2", {"prefetch-timeliness"});
+  v = healthy();
+  v.optimalMisses.reset();
+  v.counters.prefetchIssued = 100;
+  v.counters.prefetchUseful = v.counters.prefetchTimely = 90;
+  v.counters.pollutedMisses = 41;
+  expectFinding(v, "prefetch-coverage", 90.0 / 490, "", {"pollution"});
+  EXPECT_EQ(find(diagnose(v), "prefetch-coverage")->text.find("grow the window"), std::string::npos);
+}
+
+/// Whatever the counters are, no two findings ask for opposite changes.
+TEST(Doctor, NoTwoFindingsContradictEachOther) {
+  std::mt19937_64 random(1);
+  size_t opposed[4] = {};
+  for (int i = 0; i < 20000; ++i) {
+    Vitals v = healthy();
+    auto some = [&](uint64_t most) { return random() % (most + 1); };
+    v.counters.prefetchIssued = some(1000);
+    v.counters.prefetchUseful = v.counters.prefetchIssued - some(v.counters.prefetchIssued) / (1 + some(9));
+    v.counters.prefetchTimely = some(v.counters.prefetchUseful);
+    v.counters.prefetchRedundant = some(1) * some(50000);
+    v.counters.prefetchDropped = some(1) * some(50000);
+    v.counters.pollutedMisses = some(v.counters.misses);
+    v.counters.tableNs = some(100);
+    v.tableBytes = some(100);
+    v.liveBytes = 850 + some(150);
+    v.slowUse = static_cast<double>(some(100)) / 100;
+    v.prefetch = std::array{PrefetchKind::Sequential, PrefetchKind::SeedHotspot, PrefetchKind::Hybrid}[some(2)];
+    std::string all;
+    for (const Finding &finding : diagnose(v))
+      all += finding.text + "\n";
+    const char *words[4] = {"grow the window", "shrink the window", "use larger blocks", "use smaller blocks"};
+    bool said[4];
+    for (int word = 0; word < 4; ++word)
+      opposed[word] += said[word] = all.find(words[word]) != std::string::npos;
+    ASSERT_FALSE(said[0] && said[1]) << all;
+    ASSERT_FALSE(said[2] && said[3]) << all;
+  }
+  for (size_t count : opposed)
+    EXPECT_GT(count, 100u);
+}
+
+TEST(Doctor, PrefetchesThatMoveNothing) {
+  Vitals v = healthy();
+  PagerCounters &c = v.counters;
+  c.prefetchIssued = c.prefetchUseful = c.prefetchTimely = 0;
+  v.optimalMisses.reset();
+  v.prefetch = PrefetchKind::SeedHotspot;
+  c.prefetchRedundant = 368;
+  expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: hotspot -> sequential");
+  EXPECT_EQ(find(diagnose(v), "prefetch-idle")->text,
+            "prefetches asked for 368 pages and moved 0: 368 were there or on their way, for 0 there was no room. the 400 demands that missed were of others: read ahead in order");
+  v.prefetch = PrefetchKind::Sequential;
+  expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: sequential -> none");
+  c.prefetchDropped = 400;
+  expectFinding(v, "prefetch-idle", 0, "memory.fast_bytes: 512MiB -> 1GiB");
+  c.misses = c.pollutedMisses = c.prefetchDropped = 0;
+  c.hits = 9900;
+  expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: sequential -> none");
+  EXPECT_EQ(find(diagnose(v), "prefetch-idle")->severity, Severity::Note);
+  v.prefetch = PrefetchKind::None;
+  expectSilence(v, "prefetch-idle");
+  v.prefetch = PrefetchKind::Sequential;
+  c.prefetchRedundant = 31;
+  expectSilence(v, "prefetch-idle"); // too few
+  v = healthy();
+  v.counters.prefetchRedundant = 30000; // few are missing, and those are foreseen
+  expectSilence(v, "prefetch-idle");
+}
+
 TEST(Doctor, Stall) {
   Vitals v = healthy();
   v.counters.stallNs = 101;
@@ -266,6 +346,8 @@ TEST(Doctor, InternalFragmentationAsksForSmallerBlocks) {
   expectFinding(v, "internal-fragmentation", 0.11, "block.tokens: 16 -> 8");
   v.counters.tableNs = 60; // the tables forbid it: one key, one change
   expectFinding(v, "internal-fragmentation", 0.11, "", {"table-time"});
+  EXPECT_EQ(find(diagnose(v), "internal-fragmentation")->text,
+            "0.110 of the allocated bytes hold no token, above 0.10: smaller ones would help, but make page tables larger, which already are too large");
   v.liveBytes = 900;
   expectSilence(v, "internal-fragmentation");
 }
@@ -363,13 +445,15 @@ TEST(Doctor, TextAndJson) {
   std::vector<Finding> findings = diagnose(v);
   std::string text = doctorText(v, findings);
   EXPECT_NE(text.find("hit_rate                0.950\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("stall_share             none\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("stall_share             none: no step ran\n"), std::string::npos) << text;
   EXPECT_NE(text.find("warning: prefetch-timeliness: prefetches are right (accuracy 0.900) but late: 0.500 arrived in time"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  change: prefetch.window_size: 3 -> 5\n"), std::string::npos);
   EXPECT_NE(doctorText(v, {}).find("\nno findings\n"), std::string::npos);
   nlohmann::json json = nlohmann::json::parse(doctorJson(v, findings));
   EXPECT_EQ(json["metrics"]["hit_rate"], 0.95);
   EXPECT_EQ(json["metrics"]["stall_share"], nullptr);
+  EXPECT_EQ(json["none"]["stall_share"], "no step ran");
+  EXPECT_FALSE(json["none"].contains("hit_rate"));
   EXPECT_EQ(json["findings"].size(), 1u);
   EXPECT_EQ(json["findings"][0]["rule"], "prefetch-timeliness");
   EXPECT_EQ(json["findings"][0]["severity"], "warning");
@@ -377,6 +461,30 @@ TEST(Doctor, TextAndJson) {
   EXPECT_EQ(json["findings"][0]["limit"], 0.8);
   EXPECT_EQ(json["findings"][0]["change"], "prefetch.window_size: 3 -> 5");
   EXPECT_TRUE(nlohmann::json::parse(doctorJson(v, {}))["findings"].empty());
+}
+
+/// Every metric without a number says why.
+TEST(Doctor, NoNumberHasAReason) {
+  Vitals v;
+  auto reasons = [&] { return nlohmann::json::parse(doctorJson(v, {}))["none"]; };
+  EXPECT_EQ(reasons().size(), 16u);
+  EXPECT_EQ(reasons()["hit_rate"], "there is no slow tier");
+  EXPECT_EQ(reasons()["internal_fragmentation"], "no sequence stored a token");
+  v.policy = PolicyKind::Scan;
+  EXPECT_EQ(reasons()["prefetch_accuracy"], "prefetching is off");
+  EXPECT_EQ(reasons()["codec_error"], "the slow tier has no codec");
+  v.prefetch = PrefetchKind::Sequential;
+  v.codec = Codec::Int8G128;
+  EXPECT_EQ(reasons()["prefetch_accuracy"], "no prefetch moved a page");
+  EXPECT_EQ(reasons()["prefetch_timeliness"], "no prefetched page was used");
+  EXPECT_EQ(reasons()["gap_to_optimum"], "no trace was recorded, or not all of it");
+  EXPECT_EQ(reasons()["codec_error"], "no page was sampled");
+  v.isTableTimed = false;
+  EXPECT_EQ(reasons()["table_time_share"], "a replay has no block tables");
+  EXPECT_EQ(reasons()["internal_fragmentation"], "a replay has no block tables");
+  std::istringstream lines(doctorText(v, {}));
+  for (std::string line; std::getline(lines, line) && !line.empty();)
+    EXPECT_EQ(line.find("none"), line.find("none: ")) << line;
 }
 
 TEST(Metrics, AreWhatTheirDefinitionsSay) {
@@ -416,7 +524,7 @@ TEST(Doctor, RulesAreDocumented) {
   std::stringstream page;
   page << file.rdbuf();
   for (const char *rule : {"pages-lost", "not-erased", "slow-tier-full", "codec-refuses", "codec-error", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
-                           "prefetch-timeliness", "prefetch-coverage", "pollution", "stall", "slow-bandwidth", "table-time", "table-bytes",
+                           "prefetch-timeliness", "prefetch-coverage", "prefetch-idle", "pollution", "stall", "slow-bandwidth", "table-time", "table-bytes",
                            "internal-fragmentation", "early-out-of-memory", "external-fragmentation", "reserve-exhausted",
                            "reserve-unused", "uniform-attention"})
     EXPECT_NE(page.str().find("\n| `" + std::string(rule) + "` |"), std::string::npos) << rule;

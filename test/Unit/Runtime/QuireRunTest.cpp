@@ -201,8 +201,19 @@ TEST_F(QuireRun, Configuration) {
   EXPECT_EQ(stats["threads"], 2);
   EXPECT_TRUE(stats.contains("prefix"));
 
-  EXPECT_EQ(run({"--help-config"}), 0);
+  EXPECT_EQ(run({"--help-config=markdown"}), 0);
   EXPECT_NE(readFile(file("stdout")).find("| `prefetch.window_size` |"), std::string::npos);
+  EXPECT_EQ(run({"--help-config"}), 0);
+  std::string help = readFile(file("stdout"));
+  EXPECT_NE(help.find("\nprefetch.window_size\n    pages of each sequence that may be on their way ahead of need; 0: none\n"
+                      "    count: 0 to 1024; default: 3; can change at run time\n"),
+            std::string::npos)
+      << help;
+  EXPECT_EQ(help.find_first_of("|`"), std::string::npos);
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 100u) << line;
+  expectRefused({"--help-config=html"}, "--help-config: expected nothing or markdown, but got 'html'");
   writeFile(file("c.yaml"), "serving:\n  max_batch: 0\n");
   expectRefused({"--print-config", config}, file("c.yaml") + ":2:14: serving.max_batch: expected a whole number of 1 to 1000000, but got '0'");
   writeFile(file("c.yaml"), "dialogue:\n  compression: {method: none}\n");
@@ -229,6 +240,26 @@ TEST_F(QuireRun, DoctorSpeaksByTheConfiguration) {
   EXPECT_EQ(lax.find("table-time"), std::string::npos) << lax;
 }
 
+/// What a run measured is there when its sequences are gone, and what it could not measure has a reason.
+TEST_F(QuireRun, DoctorHasTheNumbersOfTheRun) {
+  writeFile(file("in.jsonl"), requests);
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=12KB", "--slow-tier=throttled:50us,1GB/s",
+                 "--slow-bytes=1MiB", "--doctor"}),
+            0)
+      << errors();
+  std::map<std::string, std::string> metrics;
+  std::istringstream lines(errors());
+  for (std::string line; std::getline(lines, line) && !line.empty();)
+    metrics[line.substr(0, line.find(' '))] = line.substr(24);
+  for (const char *name : {"hit_rate", "internal_fragmentation", "slow_use", "stall_share"})
+    EXPECT_GT(std::atof(metrics[name].c_str()), 0) << name << ": " << errors();
+  EXPECT_LT(std::stod(metrics["internal_fragmentation"]), 1) << errors();
+  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded, or not all of it");
+  EXPECT_EQ(metrics["codec_error"], "none: the slow tier has no codec");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--doctor"}), 0);
+  EXPECT_NE(errors().find("\nslow_use                none: there is no slow tier\n"), std::string::npos) << errors();
+}
+
 /// What is fetched first changes no token.
 TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
   std::vector<int64_t> prompt(90, 3);
@@ -247,11 +278,12 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
 /// Pages in fewer bytes: more of them fit, and the run says how many bytes and how exact.
 TEST_F(QuireRun, StoresPagesEncodedOnRequest) {
   writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", std::vector<int64_t>(90, 3)}, {"max_new_tokens", 30}}).dump() + "\n");
+  // The toy model knows what it stored, and takes nothing else: then the only request fails.
   auto serve = [&](const std::string &quant, const std::string &tier = "memory") {
     writeFile(file("c.yaml"), "compress: {quant: " + quant + "}\n");
     EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=34KB", "--slow-tier=" + tier,
                    "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
-              0)
+              quant == "none" ? 0 : 1)
         << errors();
     return json::parse(readFile(file("s.json")))["tiers"];
   };
@@ -265,7 +297,7 @@ TEST_F(QuireRun, StoresPagesEncodedOnRequest) {
     EXPECT_LT(tiers["codec"]["stored_page_bytes"], stored) << quant;
     EXPECT_GT(tiers["codec"]["samples"], 0) << quant;
     EXPECT_GT(tiers["codec"]["error"], 0.0) << quant;
-    // The toy model knows what it stored, and takes nothing else: test/Integration/slow-codec.test compares tokens.
+    // test/Integration/slow-codec.test compares tokens.
     EXPECT_EQ(results()["a"]["error"], "the logits of new token 24 are not numbers") << quant;
     stored = tiers["codec"]["stored_page_bytes"];
   }
@@ -298,6 +330,23 @@ TEST_F(QuireRun, TurnsOfADialogueStay) {
   json held = serve("dialogue: {recent_turns: 3, pin_budget: 0.25}\n");
   EXPECT_GT(held["budget_blocks"], 0);
   EXPECT_GT(held["given_up"], 0) << "three turns are more than a quarter of the fast tier";
+}
+
+/// One request may fail by itself; a run of which nothing came out has failed.
+TEST_F(QuireRun, FailsWhenEveryRequestFails) {
+  auto serve = [&](const std::string &lines) {
+    writeFile(file("in.jsonl"), lines);
+    return run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json")});
+  };
+  const std::string good = "{\"id\": \"a\", \"prompt\": [3], \"max_new_tokens\": 2}\n", bad = "{\"id\": \"b\", \"prompt\": [800]}\n";
+  EXPECT_EQ(serve(good + bad), 0);
+  EXPECT_EQ(serve(bad + "x\n"), 1);
+  EXPECT_NE(errors().find("quire-run: error: every request ended in an error, see 'error' in their results; the first: line 1: prompt[0]: expected an integer of 0 to 96, but got 800\n"),
+            std::string::npos)
+      << errors();
+  EXPECT_EQ(results().size(), 2u); // they are kept all the same
+  EXPECT_TRUE(json::parse(readFile(file("s.json"))).contains("steps"));
+  EXPECT_EQ(serve(""), 0) << "nothing was asked for";
 }
 
 TEST_F(QuireRun, BadUsage) {
@@ -596,5 +645,6 @@ TEST_F(QuireRun, TwoTiers) {
   expectRefused({model(), "--trace=" + file("t.json")}, "--trace needs --slow-tier");
   expectRefused({model(), "--slow-tier=memory", "--slow-bytes=x"}, "--slow-bytes: expected a size");
   expectRefused({model(), "--replace=mru"}, "--replace: expected scan, lru, importance or arc, but got 'mru'");
-  expectRefused({model(), "--prefetch-window=-1"}, "--prefetch-window: expected");
+  for (const char *window : {"-1", "1025", "x"}) // what prefetch.window_size takes
+    expectRefused({model(), std::string("--prefetch-window=") + window}, "--prefetch-window: expected a number of 0 to 1024, but got '" + std::string(window) + "'");
 }

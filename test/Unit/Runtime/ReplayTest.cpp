@@ -35,6 +35,7 @@ void expectConsistent(const Trace &trace, const ReplayOptions &options, const Re
   const PagerCounters &c = result.counters;
   SCOPED_TRACE(std::string(policyName(options.policy)) + " " + prefetchName(options.prefetch));
   EXPECT_EQ(c.hits + c.late + c.misses, c.demands);
+  EXPECT_EQ(c.demands, result.optimum.demands);
   EXPECT_EQ(c.bytesInDemand, c.misses * trace.pageBytes);
   EXPECT_EQ(c.bytesInPrefetch, c.prefetchIssued * trace.pageBytes);
   EXPECT_LE(c.prefetchTimely, c.prefetchUseful);
@@ -179,6 +180,31 @@ TEST(Replay, StallsOfTheRecordedRunAreNotComputed) {
   fixed.computeNs = 7'000;
   ReplayResult other = run(trace, fixed);
   EXPECT_EQ(other.counters.stepNs - other.counters.stallNs, 14'000u);
+}
+
+TEST(Replay, DemandsAreThoseOfTheTraceWhateverIsResident) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Trace trace = randomTrace(40, 1500, seed);
+    uint64_t demands = run(trace, with(PolicyKind::Lru, 40)).counters.demands;
+    for (PolicyKind policy : allKinds)
+      for (uint32_t fast : {2u, 3u, 10u, 25u})
+        EXPECT_EQ(run(trace, with(policy, fast, PrefetchKind::Sequential)).counters.demands, demands) << policyName(policy) << " " << fast;
+  }
+}
+
+TEST(Replay, AWriteAfterAUseInTheSameStepIsPartOfIt) {
+  Trace trace = emptyTrace(4, 20);
+  for (auto [kind, page] : std::vector<std::pair<Kind, uint32_t>>{
+           {Kind::Step, 1}, {Kind::Demand, 0}, {Kind::Demand, 1}, {Kind::Demand, 2}, // 0 gives way before the trace writes it
+           {Kind::Write, 0}, {Kind::Write, 0}, {Kind::Step, 1}, {Kind::Write, 0}})
+    trace.record(event(kind, page));
+  ReplayResult result = run(trace, with(PolicyKind::Lru, 2));
+  EXPECT_EQ(result.counters.demands, 4u); // three, and that of the last step, whose write needs the page
+  EXPECT_EQ(result.counters.misses, 4u);
+  EXPECT_EQ(result.counters.seals, 2u);
+  EXPECT_EQ(result.counters.writeBacks, 1u);
+  EXPECT_EQ(result.optimum.demands, 4u);
+  EXPECT_EQ(result.optimum.hits, 1u);
 }
 
 TEST(Replay, WritesAndEndsOfPages) {

@@ -108,7 +108,8 @@ TEST(RequestReader, Errors) {
   expectError(R"({"id":1,"prompt":[1],"turns":1})", "turns: expected an array of positions in the prompt, but got 1");
   expectError(R"({"id":1,"prompt":[1,2,3],"turns":[0]})", "turns[0]: expected an integer of 1 to 3, but got 0");
   expectError(R"({"id":1,"prompt":[1,2,3],"turns":[2,2]})", "turns[1]: expected an integer of 3 to 3, but got 2");
-  expectError(R"({"id":1,"prompt":[1,2,3],"paragraphs":[3,1]})", "paragraphs[1]: expected an integer of 4 to 3, but got 1");
+  expectError(R"({"id":1,"prompt":[1,2,3],"paragraphs":[3,1]})", "paragraphs[1]: expected no more of them, as the one before ends with the prompt, but got 1");
+  expectError(R"({"id":1,"prompt":[1,2,3],"turns":[1,3,4]})", "turns[2]: expected no more of them, as the one before ends with the prompt, but got 4");
   expectError(R"({"id":1,"prompt":[1,2,3],"turns":[4]})", "turns[0]: expected an integer of 1 to 3, but got 4");
 }
 
