@@ -166,6 +166,8 @@ typedef struct quire_pool_stats {
   int64_t reserve_peak;       /* most of them in use at any time */
   int64_t reserve_exhausted;  /* how often none was left for who might take them */
   int64_t blocks_limit;       /* most that can be in use: blocks_total, or fewer after quire_pool_resize_fast */
+  int64_t compacted_blocks;   /* that quire_pool_compact has moved */
+  int64_t compacted_bytes;    /* of them */
 } quire_pool_stats;
 
 /* What a slow tier did since the pool was made. Words are defined in docs/Runtime.md, "Tiers". All zero without one. */
@@ -297,6 +299,20 @@ quire_status quire_metrics(quire_pool *pool, const char **text);
  * are gone. */
 quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
+typedef struct quire_compaction {
+  size_t struct_size;
+  int64_t blocks; /* that moved */
+  int64_t bytes;  /* of them, over all layers */
+} quire_compaction;
+
+/* Moves blocks of sequences and of cached prefixes, the highest into the lowest places that nobody uses, until none can move. What
+ * quire_pool_resize_fast gave up then lies together, so that its memory goes back to the system also where blocks are smaller than a page of
+ * that. Handles and content stay, numbers in block tables change, and the number that a block leaves gets another generation. Blocks that
+ * quire_pool_allocate gave out and those with a page that quire_pool_pin holds stay where they are. With a slow tier nothing
+ * moves: its pages go together when the size changes. Not during a step, nor for a tenant. `out` may be NULL.
+ * QUIRE_INVALID_ARGUMENT for a pool with `exportable`, whose blocks other processes read; QUIRE_OUT_OF_MEMORY. O(blocks). */
+quire_status quire_pool_compact(quire_pool *pool, quire_compaction *out);
+
 /* Finishes every transfer that is under way. */
 quire_status quire_pool_settle(quire_pool *pool);
 
@@ -312,12 +328,12 @@ quire_status quire_block_release(quire_pool *pool, quire_block block);
 /* The number that goes into block tables. */
 quire_status quire_block_index(const quire_pool *pool, quire_block block, int32_t *out);
 
-/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool. With a slow
+/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool, but see quire_pool_compact. With a slow
  * tier blocks move: an error; see quire_pool_pin. */
 quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int32_t index, void **out);
 
-/* Brings block number `index` of `layer` into memory, as the layers that share a page with it, and keeps it there until
- * quire_pool_unpin has been called as often. `write` not 0: the caller will write to it; otherwise a block without content is
+/* Brings block number `index` of `layer`, which is in use, into memory, as the layers that share a page with it, and keeps it there, and where
+ * it is, until quire_pool_unpin has been called as often or the block is free. `write` not 0: the caller will write to it; otherwise a block without content is
  * an error. Waits for the slow tier. Not during a step. QUIRE_PAGE_LOST, QUIRE_NO_SPACE. */
 quire_status quire_pool_pin(quire_pool *pool, int64_t layer, int32_t index, int32_t write, void **address);
 quire_status quire_pool_unpin(quire_pool *pool, int64_t layer, int32_t index);
@@ -358,7 +374,7 @@ quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequen
  * rest of the tokens again, in every sequence that shares the block. */
 quire_status quire_sequence_intact(const quire_pool *pool, quire_sequence sequence, int64_t *out);
 
-/* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
+/* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence, or quire_pool_compact. */
 quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,
                                   int64_t *count);
 

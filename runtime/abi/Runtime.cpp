@@ -115,6 +115,8 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.reserve_peak = p.reserveCounters().peak;
   stats.reserve_exhausted = p.reserveCounters().exhausted;
   stats.blocks_limit = p.blocksLimit();
+  stats.compacted_blocks = static_cast<int64_t>(p.compacted().pages);
+  stats.compacted_bytes = static_cast<int64_t>(p.compacted().bytes);
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
 }
 

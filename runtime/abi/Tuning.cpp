@@ -92,6 +92,20 @@ quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes) {
   return pool ? guarded([&] { return pool->pool->resizeFast(bytes); }) : nullArgument("pool");
 }
 
+quire_status quire_pool_compact(quire_pool *pool, quire_compaction *out) {
+  if (!pool)
+    return nullArgument("pool");
+  return guarded([&] {
+    if (quire_compaction ignored; out && !readOptions(out, ignored))
+      return badStructSize();
+    Compaction done;
+    QUIRE_TRY(pool->pool->compact(done));
+    if (out)
+      writeResult(quire_compaction{0, static_cast<int64_t>(done.pages), static_cast<int64_t>(done.bytes)}, out);
+    return success();
+  });
+}
+
 quire_status quire_pool_set_dialogue(quire_pool *pool, const quire_dialogue_options *options) {
   if (!pool)
     return nullArgument("pool");

@@ -23,6 +23,7 @@ static std::vector<std::pair<const char *, Ratio>> metricsOf(const Vitals &v) {
           {"table_bytes_share", tableBytesShare(v.tableBytes, v.kvBytes)},
           {"internal_fragmentation", internalFragmentation(v.liveBytes, v.allocatedBytes)},
           {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes)},
+          {"kept_memory", keptMemory(v.givenBackBytes, v.couldGiveBackBytes)},
           {"repeated_order", v.repeatedOrder},
           {"attention_uniformity", v.attentionEntropy ? uniformity(*v.attentionEntropy, v.attentionPages) : std::nullopt},
           {"slow_use", v.slowUse},

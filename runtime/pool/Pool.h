@@ -7,6 +7,7 @@
 #include "core/MappedMemory.h"
 #include "core/Status.h"
 #include "pool/BlockAllocator.h"
+#include "pool/Compact.h"
 #include "residency/Pager.h"
 #include "share/PrefixCache.h"
 #include "share/Tenants.h"
@@ -100,6 +101,16 @@ public:
 
   /// Resize.cpp; contract as in quire/runtime.h.
   Status resizeFast(uint64_t bytes);
+
+  /// CompactBlocks.cpp; contract as in quire/runtime.h.
+  Status compact(Compaction &done);
+  const Compaction &compacted() const { return compacted_; }
+  /// Memory of withheld blocks that is the system's again.
+  struct GivenBack {
+    uint64_t now = 0;
+    uint64_t compacted = 0; // that would be after compact()
+  };
+  GivenBack givenBack() const;
 
   /// Time of handing blocks out and of giving a reference back; nothing is recorded,
   /// and no clock read, unless it is switched on.
@@ -248,6 +259,13 @@ private:
   void withhold(uint32_t block);
   void giveBackRuns();
   Status bringBack(uint32_t block);
+  std::vector<bool> withheldBlocks() const;
+  void forEachRun(const std::vector<bool> &blocks, const std::function<void(size_t offset, size_t bytes)> &function) const;
+  std::vector<uint32_t> planCompaction() const;
+  std::vector<bool> withheldAfter(const std::vector<uint32_t> &to) const;
+  Status bringBackAllBut(const std::vector<bool> &withheld);
+  void moveBlock(uint32_t from, uint32_t to);
+  uint64_t bytesGivenBack(const std::vector<bool> &withheld) const;
   Status serverOnly() const;
   Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
   bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);
@@ -276,6 +294,8 @@ private:
   std::vector<Layer> layers_;
   BlockAllocator allocator_;
   std::vector<uint32_t> callerReferences_; // [blocks], those through quire_block
+  std::vector<uint16_t> handPins_;         // [blocks], of pin(); without a pager
+  Compaction compacted_;                   // since creation
   std::vector<int32_t> taken_;             // by allocate()
   std::vector<Sequence> sequences_;
   std::vector<uint32_t> freeSlots_;

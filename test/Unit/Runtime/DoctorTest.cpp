@@ -273,15 +273,26 @@ TEST(Doctor, InternalFragmentationAsksForSmallerBlocks) {
 TEST(Doctor, OutOfMemoryTooEarlyOrScatteredFreeMemoryIsCompacted) {
   Vitals v = healthy();
   v.largestFreeBytes = 69;
-  expectFinding(v, "external-fragmentation", 0.31, "compact()");
+  expectFinding(v, "external-fragmentation", 0.31, "quire_pool_compact()");
   v.earlyOutOfMemory = 2;
-  expectFinding(v, "early-out-of-memory", 2, "compact()");
+  expectFinding(v, "early-out-of-memory", 2, "quire_pool_compact()");
   v.largestFreeBytes = 70;
   v.earlyOutOfMemory = 0;
   expectSilence(v, "external-fragmentation");
   expectSilence(v, "early-out-of-memory");
   v.freeBytes = v.largestFreeBytes = 0; // a full pool is not a scattered one
   expectSilence(v, "external-fragmentation");
+}
+
+TEST(Doctor, MemoryThatBlocksInUseKeepIsCompacted) {
+  Vitals v = healthy();
+  v.couldGiveBackBytes = 1000;
+  v.givenBackBytes = 690;
+  expectFinding(v, "kept-memory", 0.31, "quire_pool_compact()");
+  v.givenBackBytes = 700;
+  expectSilence(v, "kept-memory");
+  v.couldGiveBackBytes = v.givenBackBytes = 0; // nothing is withheld
+  expectSilence(v, "kept-memory");
 }
 
 TEST(Doctor, Reserve) {

@@ -62,6 +62,7 @@ bool PoolRun::begin() {
   degraded_ = !faults_.empty();
   erasing_ = pool_.erases() || pool_.poisons();
   unspaced_ = traced_ = false;
+  moved_ = 0;
   units_ = unitsAtFirst_ = pool_.pager() ? pool_.pager()->fastPages() : options.blocks;
   tuning_ = {};
   tuning_.struct_size = sizeof(tuning_);
@@ -118,7 +119,7 @@ void PoolRun::compare() {
     compareContent();
 }
 
-/// A block keeps its number as long as it lives, and no other has it.
+/// A block keeps its number as long as it lives, but for compaction, and no other has it.
 void PoolRun::see(uint32_t name, int32_t index, std::vector<uint32_t> &owners) {
   const PoolReference::Block &block = reference_->blocks()[name];
   if (block.index < 0)
@@ -171,6 +172,8 @@ void PoolRun::compareStats() {
       {"sequences", {static_cast<int64_t>(reference_->sequences().size()), stats.sequences}},
       {"copied bytes", {reference_->copies() * stats.block_bytes, stats.copied_bytes}},
       {"most blocks", {reference_->limit(), stats.blocks_limit}},
+      {"moved blocks", {moved_, stats.compacted_blocks}},
+      {"moved bytes", {moved_ * stats.block_bytes, stats.compacted_bytes}},
       {"most blocks of a step", {pool_.pager() ? units_ : reference_->limit(), stats.step_blocks}},
       {"reserved blocks", {reference_->reserveBlocks(), stats.reserve_blocks}},
       {"blocks out of the reserve", {unspaced_ || degraded_ ? stats.reserve_hits : reference_->reserveHits(), stats.reserve_hits}}};
@@ -314,6 +317,7 @@ void PoolRun::checkDrained() {
   counts_.stores += record.stores;
   counts_.copies += static_cast<uint64_t>(reference_->copies());
   counts_.reserveHits += static_cast<uint64_t>(reference_->reserveHits());
+  counts_.moved += static_cast<uint64_t>(moved_);
   for (const PoolReference::Tenant &tenant : reference_->tenants()) {
     counts_.hits += static_cast<uint64_t>(tenant.hitTokens);
     counts_.merged += static_cast<uint64_t>(tenant.merged);
@@ -326,6 +330,8 @@ void PoolRun::checkDrained() {
   const runtime::PagerCounters &counters = pager->counters();
   counts_.lost += counters.pagesLost;
   counts_.pinsGivenUp += counters.pinsGivenUp;
+  counts_.encoded += pool_.codec() == runtime::Codec::None ? 0 : counters.writeBacks;
+  counts_.byAttention += pager->prefetching().looksAtAttention() ? counters.prefetchIssued : 0;
   counts_.compacted += counters.bytesCompacted / pager->geometry().pageBytes;
   counts_.injected += pool_.injected();
   uint64_t page = pager->geometry().pageBytes;

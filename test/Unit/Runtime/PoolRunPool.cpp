@@ -60,6 +60,8 @@ void PoolRun::execute(const Op &op) {
     return tune(op);
   case OpKind::Export:
     return exportArena();
+  case OpKind::Compact:
+    return compact();
   default:
     return any() ? executeOnSequences(op) : void();
   }

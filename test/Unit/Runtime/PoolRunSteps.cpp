@@ -258,7 +258,7 @@ void PoolRun::unpin(const Op &op) {
     return;
   }
   auto number = static_cast<int32_t>(op.b % pool_.inner().blocksTotal());
-  ended(pool_.pager() ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_unpin(pool_.get(), op.a % markLayers, number));
+  ended(QUIRE_INVALID_ARGUMENT, quire_pool_unpin(pool_.get(), op.a % markLayers, number));
 }
 
 } // namespace quire::test
