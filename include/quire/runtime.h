@@ -168,6 +168,8 @@ typedef struct quire_pool_stats {
   int64_t blocks_limit;       /* most that can be in use: blocks_total, or fewer after quire_pool_resize_fast */
   int64_t compacted_blocks;   /* that quire_pool_compact has moved */
   int64_t compacted_bytes;    /* of them */
+  int64_t pruned_tokens;      /* that quire_sequence_prune has dropped */
+  int64_t pruned_blocks;      /* that sequences have fewer by it */
 } quire_pool_stats;
 
 /* What a slow tier did since the pool was made. Words are defined in docs/Runtime.md, "Tiers". All zero without one. */
@@ -191,6 +193,7 @@ typedef struct quire_paging_stats {
   int64_t pages_refused;                    /* stores of pages that the codec does not take; they stay in the fast tier */
   int64_t codec_samples;                    /* pages that were compared when they were encoded, every 16th */
   double codec_error;                       /* of these: norm of all differences / norm of all K and V */
+  int64_t idle_blocks;                      /* sent to the slow tier since no step used them, see idle_steps of quire_pool_tuning */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -238,6 +241,10 @@ typedef struct quire_pool_tuning {
   int64_t time_blocks; /* not 0: quire_pool_get_latency knows handing out and giving back too; costs two readings of a clock each */
   int64_t prefetch_predictor; /* quire_predictor, for hotspot and hybrid; layer_ahead in a new pool */
   int64_t prefetch_topk;      /* blocks that it names for each sequence and layer, at least 1; 2 in a new pool */
+  /* Full blocks that no step of an executor used for so many steps leave for the slow tier, at most 16 after a step, but for those that are
+   * pinned; a step that reads them brings them back. With a codec they are compressed by it, which is lossy as it says. 0: never, as in a new
+   * pool. */
+  int64_t idle_steps;
 } quire_pool_tuning;
 
 quire_status quire_pool_get_tuning(const quire_pool *pool, quire_pool_tuning *out);
@@ -412,6 +419,38 @@ quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, in
  * QUIRE_REPLACE_IMPORTANCE keeps a moving average of these, and gives up the least first. The other policies ignore it. */
 quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
                                            float importance);
+
+/* Which tokens of a range stay when it is pruned. */
+typedef struct quire_prune_options {
+  size_t struct_size;
+  double ratio;        /* share of the tokens that goes, 0 to 1 */
+  const float *scores; /* [end - begin] importance of each token of the range: the largest stay, of equal ones the first; NaN is least */
+  const int64_t *keep; /* [keep_count][2] tokens [first, last) of the sequence that stay in any case */
+  int64_t keep_count;
+} quire_prune_options;
+
+typedef struct quire_pruning {
+  size_t struct_size;
+  int64_t tokens; /* that the sequence has fewer */
+  int64_t blocks; /* likewise */
+} quire_pruning;
+
+/* Lossy: drops tokens of a sequence for good. Of the blocks that hold tokens of [begin, end) only, (1 - ratio) of the tokens stay, or more, so that
+ * they fill whole blocks; these survivors move together into new blocks, in their order, and the blocks that they were in are given back. So
+ * blocks are free afterwards, and others that share the old ones keep them. Later tokens follow without a gap: the sequence is shorter, turns end
+ * earlier, and quire_sequence_positions says which position each token had. K keeps the rotation of that.
+ *
+ * For callers that compute attention themselves. A compiled model takes the place of a token in its sequence for its position, so
+ * steps refuse a sequence that was pruned, until quire_sequence_truncate has taken it back to tokens before the first that was dropped;
+ * quire_sequence_publish does, too. QUIRE_INVALID_ARGUMENT if one of the blocks is pinned by its sequence; QUIRE_OUT_OF_BLOCKS if there is no room
+ * for the survivors beside what they were in; with a slow tier QUIRE_PAGE_LOST and QUIRE_NO_SPACE. On failure nothing has changed, but
+ * cached blocks that gave way are gone. `out` may be NULL. */
+quire_status quire_sequence_prune(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
+                                  const quire_prune_options *options, quire_pruning *out);
+
+/* The position that each stored token had, ascending, and in *next the one that the next token has: after quire_sequence_truncate, and in a fork, the
+ * one after the last token's. *positions is [length], or NULL if token i has position i; valid until the next call that changes the sequence. */
+quire_status quire_sequence_positions(const quire_pool *pool, quire_sequence sequence, const int64_t **positions, int64_t *next);
 
 /* Importance of paragraphs by their words: paragraph i is tokens[ends[i - 1] .. ends[i]), with ends ascending from 0. The mean
  * over its tokens of ln(count / paragraphs that have the token), divided by the largest of all; 0 for all if no token tells them

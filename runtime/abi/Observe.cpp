@@ -139,6 +139,8 @@ static std::string metricsOf(const Pool &pool) {
   std::string tier = pager ? pager->slow().name() : std::string();
   PagerCounters rest = pager ? pager->counters() : PagerCounters();
   rest.bytesCompacted += pool.compacted().bytes;
+  rest.idleBlocks = static_cast<uint64_t>(pool.idleBlocks());
+  rest.prunedTokens = static_cast<uint64_t>(pool.pruned().tokens);
   std::vector<CounterSample> counters = {{tier, "", &rest}};
   for (uint32_t slot = Tenants::nobody + 1; pager && slot < pool.tenants().size(); ++slot) {
     if (!pool.tenants()[slot].live)

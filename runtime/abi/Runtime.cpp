@@ -117,6 +117,8 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.blocks_limit = p.blocksLimit();
   stats.compacted_blocks = static_cast<int64_t>(p.compacted().pages);
   stats.compacted_bytes = static_cast<int64_t>(p.compacted().bytes);
+  stats.pruned_tokens = p.pruned().tokens;
+  stats.pruned_blocks = p.pruned().blocks;
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
 }
 

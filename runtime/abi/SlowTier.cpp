@@ -98,6 +98,7 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.stored_page_bytes, pager->slow().storedPageBytes()},
       {&stats.pages_refused, c.refused},
       {&stats.codec_samples, error.samples},
+      {&stats.idle_blocks, static_cast<uint64_t>(pool.idleBlocks())},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)

@@ -113,8 +113,8 @@ const std::vector<Key> &allKeys() {
        "elements of which a sparse page keeps one; 1: all", FIELD(compress.sparse.ratio)},
       {"compress.sparse.index", T::Choice, 0, 0, {"bitmap", "index"}, "bitmap", fixed, planned,
        "how a sparse page says which", FIELD(compress.sparse.index)},
-      {"compress.after_idle_steps", T::Count, 0, 1e9, {}, "64", reloadable, planned,
-       "steps without use after which a page is compressed", FIELD(compress.afterIdleSteps)},
+      {"compress.after_idle_steps", T::Count, 0, 1e9, {}, "64", reloadable, works,
+       "steps without use after which full blocks leave for the slow tier, in the form of compress.quant; with quant none, and with 0, they leave only when their room is wanted", FIELD(compress.afterIdleSteps)},
 
       {"share.prefix_cache", T::Switch, 0, 0, {}, "false", fixed, works,
        "prompts that begin alike are stored and computed once", FIELD(share.prefixCache)},

@@ -65,6 +65,7 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
   pool->observes_ = std::any_of(info.layers, info.layers + info.layer_count, [](const quire_model_layer &layer) { return layer.query_heads > 0; });
   pool->clock_ = std::move(clock);
   pool->pager_ = std::move(pager);
+  pool->shapes_.assign(info.layers, info.layers + info.layer_count);
   if (!pool->pager_)
     pool->handPins_.resize(blocks);
   if (options.prefixCache)
@@ -193,6 +194,8 @@ void Pool::dropReference(uint32_t block) {
 
 void Pool::freeReference(uint32_t block) {
   if (allocator_.release(block)) {
+    if (idle_)
+      idle_->forget(block);
     if (pager_) {
       pager_->discard(block);
       return;
@@ -280,7 +283,7 @@ int64_t Pool::emptyPositions() const {
 uint64_t Pool::tableBytes() const {
   uint64_t bytes = static_cast<uint64_t>(blocksTotal()) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
   for (const Sequence &sequence : sequences_)
-    bytes += sizeof(Sequence) + sequence.blocks.size() * sizeof(int32_t);
+    bytes += sizeof(Sequence) + sequence.blocks.size() * sizeof(int32_t) + sequence.positions.size() * sizeof(int64_t);
   return bytes + (pager_ ? pager_->metadataBytes() : 0);
 }
 

@@ -51,6 +51,7 @@ static Json tiers(const quire_paging_stats &p) {
   root["write_backs"] = p.write_backs;
   root["codec"] = {{"stored_page_bytes", p.stored_page_bytes},
                    {"refused", p.pages_refused},
+                   {"idle_blocks", p.idle_blocks},
                    {"samples", p.codec_samples},
                    {"error", p.codec_error}};
   root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};

@@ -69,9 +69,10 @@ enum class OpKind : uint8_t {
   Resize,        // memory by a, or all of it by b
   Tune,          // reserve by a, budget of pins by b, prefetches by c
   Export,        // and what another process sees
-  Compact
+  Compact,
+  Prune          // tokens of sequence a, from b, c of them
 };
-constexpr size_t opKinds = 41;
+constexpr size_t opKinds = 42;
 
 struct Op {
   OpKind kind = OpKind::Create;

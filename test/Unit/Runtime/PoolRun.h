@@ -19,6 +19,7 @@ struct RunCounts {
   uint64_t injected = 0;                   // faults that happened
   uint64_t copies = 0, hits = 0, merged = 0, evicted = 0, expired = 0, lost = 0;
   uint64_t reserveHits = 0, pinsGivenUp = 0, compacted = 0, moved = 0; // pages, and blocks, moved together
+  uint64_t pruned = 0, idle = 0;        // blocks
   uint64_t encoded = 0, byAttention = 0; // pages that a codec stored; prefetches of pools that look at attention at their end
 };
 
@@ -142,6 +143,7 @@ private:
   void resize(const Op &op);
   void tune(const Op &op);
   void compact();
+  void prune(const Op &op);
   void exportArena();
   int64_t groups() const { return (markLayers + pool_.layersPerPage() - 1) / pool_.layersPerPage(); }
   int64_t limitOf(int64_t units) const;

@@ -82,6 +82,8 @@ quire_status PoolRun::expectStep(const Batch &batch) const {
   int64_t wanted = 0, room = INT64_MAX;
   for (size_t i = 0; i < batch.members.size(); ++i) {
     int64_t cost;
+    if (!at(batch.members[i]).isWhole())
+      return QUIRE_INVALID_ARGUMENT;
     quire_status status = reference_->cost(batch.members[i], static_cast<int64_t>(batch.tokens[i].size()), cost);
     if (status != QUIRE_OK)
       return status;
