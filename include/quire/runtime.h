@@ -130,6 +130,13 @@ typedef enum quire_replacement {
   QUIRE_REPLACE_ARC = 3         /* adaptive: between what was used once and what was used often */
 } quire_replacement;
 
+/* How many layers share a page, if layers_per_page is 0. The tokens of a block are the compiled model's. */
+typedef enum quire_page_rule {
+  QUIRE_PAGES_OF_ONE_LAYER = 0,
+  QUIRE_PAGES_BY_CACHE = 1,   /* the most whose page is within the L2 cache of a core / (2 * concurrency), and within 4 KiB and 4 MiB */
+  QUIRE_PAGES_BY_TRANSFER = 2 /* the fewest whose pages move with 80 % of the best speed of all choices, in batches of 32, measured on the tier */
+} quire_page_rule;
+
 /* A second, slow tier under the pool's memory, which `bytes` of quire_pool_options then is: the fast tier. A *page* is one block
  * of `layers_per_page` layers; pages move between the tiers while steps run. The pool has as many blocks as both tiers
  * hold, less a sixteenth of the fast one. */
@@ -146,6 +153,8 @@ typedef struct quire_slow_tier_options {
    * "int4_g128", "fp8_e4m3", "fp8_e5m2", "sparse_8_1_bitmap", "sparse_8_1_index"; NULL, "none": as they are. The pool then has as
    * many blocks as the slow tier holds. Not for elements I8. */
   const char *codec;
+  int64_t page_rule;   /* quire_page_rule; 1, 2, 4 and so on or all layers */
+  int64_t concurrency; /* sequences of a step, for the rule by cache; 0: 8 */
 } quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
@@ -193,6 +202,7 @@ typedef struct quire_paging_stats {
   int64_t pages_refused;                    /* stores of pages that the codec does not take; they stay in the fast tier */
   int64_t codec_samples;                    /* pages that were compared when they were encoded, every 16th */
   double codec_error;                       /* of these: norm of all differences / norm of all K and V */
+  int64_t layers_per_page;                  /* as given, or as page_rule chose */
   int64_t idle_blocks;                      /* sent to the slow tier since no step used them, see idle_steps of quire_pool_tuning */
 } quire_paging_stats;
 

@@ -85,7 +85,7 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
     wanted.zeroOnFree = given.zero_on_free != 0;
     wanted.prefixCache = given.prefix_cache != 0;
     wanted.exportable = given.exportable != 0;
-    QUIRE_TRY(readSlowTier(given.slow, wanted));
+    QUIRE_TRY(readSlowTier(*info, given.slow, wanted));
     std::unique_ptr<Pool> made;
     QUIRE_TRY(Pool::create(*info, wanted, made));
     *out = new quire_pool{std::move(made), {}};

@@ -49,6 +49,7 @@ static Json tiers(const quire_paging_stats &p) {
   root["pins"] = {{"held_blocks", p.pinned_blocks}, {"budget_blocks", p.pin_budget_blocks}, {"given_up", p.pins_given_up}};
   root["seals"] = p.seals;
   root["write_backs"] = p.write_backs;
+  root["layers_per_page"] = p.layers_per_page;
   root["codec"] = {{"stored_page_bytes", p.stored_page_bytes},
                    {"refused", p.pages_refused},
                    {"idle_blocks", p.idle_blocks},
