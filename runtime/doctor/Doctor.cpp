@@ -91,9 +91,9 @@ private:
     case Codec::None:
       return "none";
     case Codec::Int8G128:
-      return "int8";
+      return "int8_g128";
     case Codec::Int4G128:
-      return "int4";
+      return "int4_g128";
     case Codec::Fp8E4M3:
       return "fp8";
     default:
