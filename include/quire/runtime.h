@@ -130,6 +130,13 @@ typedef enum quire_replacement {
   QUIRE_REPLACE_ARC = 3         /* adaptive: between what was used once and what was used often */
 } quire_replacement;
 
+/* How many layers share a page, if layers_per_page is 0. The tokens of a block are the compiled model's. */
+typedef enum quire_page_rule {
+  QUIRE_PAGES_OF_ONE_LAYER = 0,
+  QUIRE_PAGES_BY_CACHE = 1,   /* the most whose page is within the L2 cache of a core / (2 * concurrency), and within 4 KiB and 4 MiB */
+  QUIRE_PAGES_BY_TRANSFER = 2 /* the fewest whose pages move with 80 % of the best speed of all choices, in batches of 32, measured on the tier */
+} quire_page_rule;
+
 /* A second, slow tier under the pool's memory, which `bytes` of quire_pool_options then is: the fast tier. A *page* is one block
  * of `layers_per_page` layers; pages move between the tiers while steps run. The pool has as many blocks as both tiers
  * hold, less a sixteenth of the fast one. */
@@ -146,6 +153,8 @@ typedef struct quire_slow_tier_options {
    * "int4_g128", "fp8_e4m3", "fp8_e5m2", "sparse_8_1_bitmap", "sparse_8_1_index"; NULL, "none": as they are. The pool then has as
    * many blocks as the slow tier holds. Not for elements I8. */
   const char *codec;
+  int64_t page_rule;   /* quire_page_rule; 1, 2, 4 and so on or all layers */
+  int64_t concurrency; /* sequences of a step, for the rule by cache; 0: 8 */
 } quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
@@ -166,6 +175,10 @@ typedef struct quire_pool_stats {
   int64_t reserve_peak;       /* most of them in use at any time */
   int64_t reserve_exhausted;  /* how often none was left for who might take them */
   int64_t blocks_limit;       /* most that can be in use: blocks_total, or fewer after quire_pool_resize_fast */
+  int64_t compacted_blocks;   /* that quire_pool_compact has moved */
+  int64_t compacted_bytes;    /* of them */
+  int64_t pruned_tokens;      /* that quire_sequence_prune has dropped */
+  int64_t pruned_blocks;      /* that sequences have fewer by it */
 } quire_pool_stats;
 
 /* What a slow tier did since the pool was made. Words are defined in docs/Runtime.md, "Tiers". All zero without one. */
@@ -189,6 +202,8 @@ typedef struct quire_paging_stats {
   int64_t pages_refused;                    /* stores of pages that the codec does not take; they stay in the fast tier */
   int64_t codec_samples;                    /* pages that were compared when they were encoded, every 16th */
   double codec_error;                       /* of these: norm of all differences / norm of all K and V */
+  int64_t layers_per_page;                  /* as given, or as page_rule chose */
+  int64_t idle_blocks;                      /* sent to the slow tier since no step used them, see idle_steps of quire_pool_tuning */
 } quire_paging_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
@@ -236,6 +251,10 @@ typedef struct quire_pool_tuning {
   int64_t time_blocks; /* not 0: quire_pool_get_latency knows handing out and giving back too; costs two readings of a clock each */
   int64_t prefetch_predictor; /* quire_predictor, for hotspot and hybrid; layer_ahead in a new pool */
   int64_t prefetch_topk;      /* blocks that it names for each sequence and layer, at least 1; 2 in a new pool */
+  /* Full blocks that no step of an executor used for so many steps leave for the slow tier, at most 16 after a step, but for those that are
+   * pinned; a step that reads them brings them back. With a codec they are compressed by it, which is lossy as it says. 0: never, as in a new
+   * pool. */
+  int64_t idle_steps;
 } quire_pool_tuning;
 
 quire_status quire_pool_get_tuning(const quire_pool *pool, quire_pool_tuning *out);
@@ -297,6 +316,20 @@ quire_status quire_metrics(quire_pool *pool, const char **text);
  * are gone. */
 quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
+typedef struct quire_compaction {
+  size_t struct_size;
+  int64_t blocks; /* that moved */
+  int64_t bytes;  /* of them, over all layers */
+} quire_compaction;
+
+/* Moves blocks of sequences and of cached prefixes, the highest into the lowest places that nobody uses, until none can move. What
+ * quire_pool_resize_fast gave up then lies together, so that its memory goes back to the system also where blocks are smaller than a page of
+ * that. Handles and content stay, numbers in block tables change, and the number that a block leaves gets another generation. Blocks that
+ * quire_pool_allocate gave out and those with a page that quire_pool_pin holds stay where they are. With a slow tier nothing
+ * moves: its pages go together when the size changes. Not during a step, nor for a tenant. `out` may be NULL.
+ * QUIRE_INVALID_ARGUMENT for a pool with `exportable`, whose blocks other processes read; QUIRE_OUT_OF_MEMORY. O(blocks). */
+quire_status quire_pool_compact(quire_pool *pool, quire_compaction *out);
+
 /* Finishes every transfer that is under way. */
 quire_status quire_pool_settle(quire_pool *pool);
 
@@ -312,12 +345,12 @@ quire_status quire_block_release(quire_pool *pool, quire_block block);
 /* The number that goes into block tables. */
 quire_status quire_block_index(const quire_pool *pool, quire_block block, int32_t *out);
 
-/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool. With a slow
+/* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool, but see quire_pool_compact. With a slow
  * tier blocks move: an error; see quire_pool_pin. */
 quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int32_t index, void **out);
 
-/* Brings block number `index` of `layer` into memory, as the layers that share a page with it, and keeps it there until
- * quire_pool_unpin has been called as often. `write` not 0: the caller will write to it; otherwise a block without content is
+/* Brings block number `index` of `layer`, which is in use, into memory, as the layers that share a page with it, and keeps it there, and where
+ * it is, until quire_pool_unpin has been called as often or the block is free. `write` not 0: the caller will write to it; otherwise a block without content is
  * an error. Waits for the slow tier. Not during a step. QUIRE_PAGE_LOST, QUIRE_NO_SPACE. */
 quire_status quire_pool_pin(quire_pool *pool, int64_t layer, int32_t index, int32_t write, void **address);
 quire_status quire_pool_unpin(quire_pool *pool, int64_t layer, int32_t index);
@@ -358,7 +391,7 @@ quire_status quire_sequence_length(const quire_pool *pool, quire_sequence sequen
  * rest of the tokens again, in every sequence that shares the block. */
 quire_status quire_sequence_intact(const quire_pool *pool, quire_sequence sequence, int64_t *out);
 
-/* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence. */
+/* The block table: *blocks points to *count numbers, valid until the next call that changes the sequence, or quire_pool_compact. */
 quire_status quire_sequence_table(const quire_pool *pool, quire_sequence sequence, const int32_t **blocks,
                                   int64_t *count);
 
@@ -396,6 +429,38 @@ quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, in
  * QUIRE_REPLACE_IMPORTANCE keeps a moving average of these, and gives up the least first. The other policies ignore it. */
 quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
                                            float importance);
+
+/* Which tokens of a range stay when it is pruned. */
+typedef struct quire_prune_options {
+  size_t struct_size;
+  double ratio;        /* share of the tokens that goes, 0 to 1 */
+  const float *scores; /* [end - begin] importance of each token of the range: the largest stay, of equal ones the first; NaN is least */
+  const int64_t *keep; /* [keep_count][2] tokens [first, last) of the sequence that stay in any case */
+  int64_t keep_count;
+} quire_prune_options;
+
+typedef struct quire_pruning {
+  size_t struct_size;
+  int64_t tokens; /* that the sequence has fewer */
+  int64_t blocks; /* likewise */
+} quire_pruning;
+
+/* Lossy: drops tokens of a sequence for good. Of the blocks that hold tokens of [begin, end) only, (1 - ratio) of the tokens stay, or more, so that
+ * they fill whole blocks; these survivors move together into new blocks, in their order, and the blocks that they were in are given back. So
+ * blocks are free afterwards, and others that share the old ones keep them. Later tokens follow without a gap: the sequence is shorter, turns end
+ * earlier, and quire_sequence_positions says which position each token had. K keeps the rotation of that.
+ *
+ * For callers that compute attention themselves. A compiled model takes the place of a token in its sequence for its position, so
+ * steps refuse a sequence that was pruned, until quire_sequence_truncate has taken it back to tokens before the first that was dropped;
+ * quire_sequence_publish does, too. QUIRE_INVALID_ARGUMENT if one of the blocks is pinned by its sequence; QUIRE_OUT_OF_BLOCKS if there is no room
+ * for the survivors beside what they were in; with a slow tier QUIRE_PAGE_LOST and QUIRE_NO_SPACE. On failure nothing has changed, but
+ * cached blocks that gave way are gone. `out` may be NULL. */
+quire_status quire_sequence_prune(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
+                                  const quire_prune_options *options, quire_pruning *out);
+
+/* The position that each stored token had, ascending, and in *next the one that the next token has: after quire_sequence_truncate, and in a fork, the
+ * one after the last token's. *positions is [length], or NULL if token i has position i; valid until the next call that changes the sequence. */
+quire_status quire_sequence_positions(const quire_pool *pool, quire_sequence sequence, const int64_t **positions, int64_t *next);
 
 /* Importance of paragraphs by their words: paragraph i is tokens[ends[i - 1] .. ends[i]), with ends ascending from 0. The mean
  * over its tokens of ln(count / paragraphs that have the token), divided by the largest of all; 0 for all if no token tells them

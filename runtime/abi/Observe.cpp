@@ -54,6 +54,9 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.freeBytes = vitals.largestFreeBytes = static_cast<uint64_t>(pool.blocksFree()) * block;
   vitals.tableBytes = pool.tableBytes();
   vitals.kvBytes = static_cast<uint64_t>(pool.blocksLimit()) * block;
+  Pool::GivenBack back = pool.givenBack();
+  vitals.givenBackBytes = back.now;
+  vitals.couldGiveBackBytes = back.compacted;
   if (pool.reserveBlocks() > 0 || pool.reserveCounters().exhausted > 0)
     vitals.reserveRatio = pool.reserveRatio();
   vitals.reservePeak = static_cast<uint64_t>(pool.reserveCounters().peak);
@@ -135,6 +138,9 @@ static std::string metricsOf(const Pool &pool) {
   const Pager *pager = pool.pager();
   std::string tier = pager ? pager->slow().name() : std::string();
   PagerCounters rest = pager ? pager->counters() : PagerCounters();
+  rest.bytesCompacted += pool.compacted().bytes;
+  rest.idleBlocks = static_cast<uint64_t>(pool.idleBlocks());
+  rest.prunedTokens = static_cast<uint64_t>(pool.pruned().tokens);
   std::vector<CounterSample> counters = {{tier, "", &rest}};
   for (uint32_t slot = Tenants::nobody + 1; pager && slot < pool.tenants().size(); ++slot) {
     if (!pool.tenants()[slot].live)

@@ -85,7 +85,7 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
     wanted.zeroOnFree = given.zero_on_free != 0;
     wanted.prefixCache = given.prefix_cache != 0;
     wanted.exportable = given.exportable != 0;
-    QUIRE_TRY(readSlowTier(given.slow, wanted));
+    QUIRE_TRY(readSlowTier(*info, given.slow, wanted));
     std::unique_ptr<Pool> made;
     QUIRE_TRY(Pool::create(*info, wanted, made));
     *out = new quire_pool{std::move(made), {}};
@@ -115,6 +115,10 @@ quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out)
   stats.reserve_peak = p.reserveCounters().peak;
   stats.reserve_exhausted = p.reserveCounters().exhausted;
   stats.blocks_limit = p.blocksLimit();
+  stats.compacted_blocks = static_cast<int64_t>(p.compacted().pages);
+  stats.compacted_bytes = static_cast<int64_t>(p.compacted().bytes);
+  stats.pruned_tokens = p.pruned().tokens;
+  stats.pruned_blocks = p.pruned().blocks;
   return writeResult(stats, out) ? QUIRE_OK : report(badStructSize());
 }
 

@@ -3,6 +3,9 @@
 #include "abi/SlowTier.h"
 
 #include "abi/Handles.h"
+#include "model/ModelInfo.h"
+#include "pool/Geometry.h"
+#include "pool/PageRule.h"
 #include "tier/TierOptions.h"
 
 namespace quire::runtime {
@@ -11,7 +14,26 @@ static Status outOfRange(const char *what, int64_t value) {
   return failure(QUIRE_INVALID_ARGUMENT, "slow tier: %s is out of range: %lld", what, static_cast<long long>(value));
 }
 
-Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out) {
+static constexpr int64_t usualConcurrency = 8;
+
+static Status chooseLayers(const quire_model_info &info, const quire_slow_tier_options &options, const TierOptions &tier, Pool::Options &out) {
+  if (options.layers_per_page != 0 || options.page_rule == QUIRE_PAGES_OF_ONE_LAYER) {
+    out.layersPerPage = std::max<int64_t>(1, options.layers_per_page);
+    return success();
+  }
+  QUIRE_TRY(checkModelInfo(info));
+  if (options.page_rule == QUIRE_PAGES_BY_CACHE)
+    return layersByCache(info, level2CacheBytes(), options.concurrency ? options.concurrency : usualConcurrency, out.layersPerPage);
+  Status made;
+  auto make = [&](uint64_t pageBytes, uint64_t pages) {
+    constexpr uint64_t sector = 4096; // of a file: each page begins with a new one, after a header
+    return createTier(tier, pageBytes, (pages + 1) * (pageBytes + 2 * sector), *out.clock, made);
+  };
+  Status chosen = layersByTransfer(info, out.codec, *out.clock, make, out.layersPerPage);
+  return made.ok() ? chosen : made;
+}
+
+Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options *given, Pool::Options &out) {
   if (!given)
     return success();
   quire_slow_tier_options options;
@@ -29,6 +51,10 @@ Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out) {
     return outOfRange("prefetch_window", options.prefetch_window);
   if (options.layers_per_page < 0 || options.deadline < 0)
     return outOfRange("layers_per_page or deadline", std::min(options.layers_per_page, options.deadline));
+  if (options.page_rule < QUIRE_PAGES_OF_ONE_LAYER || options.page_rule > QUIRE_PAGES_BY_TRANSFER)
+    return outOfRange("page_rule", options.page_rule);
+  if (options.concurrency < 0)
+    return outOfRange("concurrency", options.concurrency);
   if (options.codec && !parseCodec(options.codec, out.codec))
     return failure(QUIRE_INVALID_ARGUMENT, "slow tier: no codec %s", options.codec);
   static constexpr PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
@@ -37,11 +63,10 @@ Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out) {
     out.paging.prefetchWindow = std::max<int64_t>(0, options.prefetch_window);
   if (options.deadline != 0)
     out.paging.deadlineNs = options.deadline;
-  if (options.layers_per_page != 0)
-    out.layersPerPage = options.layers_per_page;
   if (options.checksum != 0)
     tier.memoryChecksum = tier.fileChecksum = options.checksum > 0;
   out.clock = std::make_shared<SystemClock>();
+  QUIRE_TRY(chooseLayers(info, options, tier, out));
   Clock *clock = out.clock.get();
   uint64_t bytes = options.bytes, fast = out.bytes;
   out.slowTier = [tier, clock, bytes, fast](uint64_t pageBytes, std::unique_ptr<Tier> &made, std::unique_ptr<Mover> &mover) {
@@ -64,6 +89,7 @@ quire_paging_stats pagingStats(const Pool &pool) {
   stats.page_bytes = static_cast<int64_t>(pager->geometry().pageBytes);
   stats.fast_pages = pager->fastPages();
   stats.slow_pages = pager->slow().slots().total();
+  stats.layers_per_page = pager->geometry().layersPerPage;
   stats.metadata_bytes = static_cast<int64_t>(pager->metadataBytes());
   const std::pair<int64_t *, uint64_t> fields[] = {
       {&stats.demands, c.demands},
@@ -98,6 +124,7 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.stored_page_bytes, pager->slow().storedPageBytes()},
       {&stats.pages_refused, c.refused},
       {&stats.codec_samples, error.samples},
+      {&stats.idle_blocks, static_cast<uint64_t>(pool.idleBlocks())},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)

@@ -8,7 +8,7 @@
 namespace quire::runtime {
 
 /// Null: no slow tier. Errors name the option.
-Status readSlowTier(const quire_slow_tier_options *given, Pool::Options &out);
+Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options *given, Pool::Options &out);
 
 /// struct_size is left to the caller.
 quire_paging_stats pagingStats(const Pool &pool);

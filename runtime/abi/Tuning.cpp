@@ -23,6 +23,7 @@ static quire_pool_tuning tuningOf(const Pool &pool) {
   tuning.prefetch_topk = prefetch.topk;
   tuning.prefetch_window = pager->prefetchWindow();
   tuning.prefetch_bytes = prefetch.bytes;
+  tuning.idle_steps = pool.idleSteps();
   return tuning;
 }
 
@@ -52,12 +53,15 @@ static Status checkTuning(const quire_pool_tuning &tuning, const Pool &pool) {
   if (tuning.prefetch_window < 0 || tuning.prefetch_window > INT32_MAX)
     return failure(QUIRE_INVALID_ARGUMENT, "prefetch_window: expected at least 0 pages, but got %lld",
                    static_cast<long long>(tuning.prefetch_window));
+  if (tuning.idle_steps < 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "idle_steps: expected at least 0 steps, but got %lld", static_cast<long long>(tuning.idle_steps));
   return pool.pager() ? pool.checkPrefetch(prefetchingOf(tuning)) : success();
 }
 
 static void apply(const quire_pool_tuning &tuning, Pool &pool) {
   pool.setReserve(tuning.reserve_ratio);
   pool.timeBlocks(tuning.time_blocks != 0);
+  pool.setIdleSteps(tuning.idle_steps);
   Pager *pager = pool.pager();
   if (!pager)
     return;
@@ -92,6 +96,20 @@ quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes) {
   return pool ? guarded([&] { return pool->pool->resizeFast(bytes); }) : nullArgument("pool");
 }
 
+quire_status quire_pool_compact(quire_pool *pool, quire_compaction *out) {
+  if (!pool)
+    return nullArgument("pool");
+  return guarded([&] {
+    if (quire_compaction ignored; out && !readOptions(out, ignored))
+      return badStructSize();
+    Compaction done;
+    QUIRE_TRY(pool->pool->compact(done));
+    if (out)
+      writeResult(quire_compaction{0, static_cast<int64_t>(done.pages), static_cast<int64_t>(done.bytes)}, out);
+    return success();
+  });
+}
+
 quire_status quire_pool_set_dialogue(quire_pool *pool, const quire_dialogue_options *options) {
   if (!pool)
     return nullArgument("pool");
@@ -124,6 +142,33 @@ quire_status quire_sequence_unpin(quire_pool *pool, quire_sequence sequence, int
 
 quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end) {
   return pool ? guarded([&] { return pool->pool->unload(sequence, begin, end); }) : nullArgument("pool");
+}
+
+quire_status quire_sequence_prune(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
+                                  const quire_prune_options *options, quire_pruning *out) {
+  if (!pool || !options)
+    return nullArgument("pool and options");
+  return guarded([&] {
+    quire_prune_options given;
+    if (quire_pruning ignored; !readOptions(options, given) || (out && !readOptions(out, ignored)))
+      return badStructSize();
+    if ((!given.scores && end > begin) || given.keep_count < 0 || (given.keep_count > 0 && !given.keep))
+      return failure(QUIRE_INVALID_ARGUMENT, "prune: expected scores of the range, and a count of at least 0 of ranges to keep");
+    Pool::Pruning wanted{given.ratio, given.scores, {}};
+    for (int64_t i = 0; i < given.keep_count; ++i)
+      wanted.keep.push_back({given.keep[2 * i], given.keep[2 * i + 1]});
+    Pool::Pruned done;
+    QUIRE_TRY(pool->pool->prune(sequence, begin, end, wanted, done));
+    if (out)
+      writeResult(quire_pruning{0, done.tokens, done.blocks}, out);
+    return success();
+  });
+}
+
+quire_status quire_sequence_positions(const quire_pool *pool, quire_sequence sequence, const int64_t **positions, int64_t *next) {
+  if (!pool || !positions || !next)
+    return nullArgument("pool, positions and next");
+  return guarded([&] { return pool->pool->positions(sequence, *positions, *next); });
 }
 
 quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,

@@ -108,6 +108,8 @@ Status planPrune(const PruneRequest &request, PrunePlan &plan) {
       std::partition(plan.order.begin(), plan.order.end(), [&](int32_t slot) { return isProtected(request, slot); });
   int64_t guarded = middle - plan.order.begin();
   int64_t kept = std::max(keptTokens(total, request.ratio), guarded);
+  if (request.wholeBlocks)
+    kept = (kept + request.blockTokens - 1) / request.blockTokens * request.blockTokens;
   auto end = plan.order.begin() + kept;
   if (end != plan.order.end() && end != middle)
     std::nth_element(middle, end, plan.order.end(), [&](int32_t a, int32_t b) {

@@ -40,6 +40,7 @@ struct PruneRequest {
   const int64_t *positions = nullptr; // [blocks][blockTokens] ascending; null: firstPosition, + 1, + 2, ...
   int64_t firstPosition = 0;
   double ratio = 0;                    // share of the tokens that goes
+  bool wholeBlocks = false;            // more stay, so that they fill the blocks that they take
   const PositionRange *keep = nullptr; // [keepCount]
   int64_t keepCount = 0;
 };
@@ -61,7 +62,7 @@ struct PrunePlan {
 
 /// Survivors are the protected tokens and, up to keptTokens of all, those of the highest
 /// scores; of equal ones the earliest. So more than that stay only if more are
-/// protected. Freed is what whole blocks allow: blocks - ceil(survivors / blockTokens).
+/// protected, or with wholeBlocks. Freed is what whole blocks allow: blocks - ceil(survivors / blockTokens).
 ///
 /// After a plan was executed, slot numbers are not positions any more. K keeps the
 /// rotation of its original position, so attention over the survivors needs no other

@@ -137,10 +137,14 @@ static int populateRange(char *begin, size_t bytes) {
   return 0;
 }
 
-void MappedMemory::giveBack(size_t offset, size_t bytes) {
+size_t MappedMemory::wholePages(size_t offset, size_t bytes) {
   size_t begin = (offset + smallPage - 1) & ~(smallPage - 1), end = (offset + bytes) & ~(smallPage - 1);
-  if (begin < end)
-    ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+  return begin < end ? end - begin : 0;
+}
+
+void MappedMemory::giveBack(size_t offset, size_t bytes) {
+  if (size_t whole = wholePages(offset, bytes))
+    ::madvise(data_ + ((offset + smallPage - 1) & ~(smallPage - 1)), whole, MADV_DONTNEED);
 }
 
 Status MappedMemory::commit(size_t offset, size_t bytes) {

@@ -47,6 +47,8 @@ public:
   /// Gives the system's pages inside of these bytes back: what they held is lost. They
   /// read as zeros, and are committed again on first touch or by commit().
   void giveBack(size_t offset, size_t bytes);
+  /// So many of them.
+  static size_t wholePages(size_t offset, size_t bytes);
   Status commit(size_t offset, size_t bytes);
 
   char *data() const { return data_; }

@@ -110,9 +110,9 @@ private:
     case Codec::None:
       return "none";
     case Codec::Int8G128:
-      return "int8";
+      return "int8_g128";
     case Codec::Int4G128:
-      return "int4";
+      return "int4_g128";
     case Codec::Fp8E4M3:
       return "fp8";
     default:
@@ -298,11 +298,17 @@ void Examination::examineFragmentation() {
   if (v_.earlyOutOfMemory > 0)
     add("early-out-of-memory", Severity::Problem, static_cast<double>(v_.earlyOutOfMemory), 0,
         format("%llu allocations failed while as many bytes were free: compact", static_cast<unsigned long long>(v_.earlyOutOfMemory)),
-        "compact()");
+        "quire_pool_compact()");
   else if (external && *external > t_.maxExternal)
     add("external-fragmentation", Severity::Warning, *external, t_.maxExternal,
         format("%.3f of the free bytes are outside the largest free extent, above %.2f: compact", *external, t_.maxExternal),
-        "compact()");
+        "quire_pool_compact()");
+  Ratio kept = keptMemory(v_.givenBackBytes, v_.couldGiveBackBytes);
+  if (kept && *kept > t_.maxKept)
+    add("kept-memory", Severity::Warning, *kept, t_.maxKept,
+        format("blocks in use keep %.3f of the memory that a smaller size gave up from going back to the system, above %.2f: compact", *kept,
+               t_.maxKept),
+        "quire_pool_compact()");
 }
 
 void Examination::examineReserve() {

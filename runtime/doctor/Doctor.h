@@ -38,6 +38,8 @@ struct Vitals {
   uint64_t allocatedBytes = 0; // of the blocks that held them, summed the same way
   uint64_t freeBytes = 0;
   uint64_t largestFreeBytes = 0; // extent; the same as freeBytes while blocks have one size
+  uint64_t givenBackBytes = 0;   // to the system, of blocks that a smaller size withholds
+  uint64_t couldGiveBackBytes = 0; // that would be, if blocks in use moved together
   uint64_t earlyOutOfMemory = 0; // allocations that failed while as many bytes were free
   uint64_t reservePeak = 0;      // most blocks of the reserve in use
   uint64_t reserveExhausted = 0; // how often it had nothing left
@@ -67,6 +69,7 @@ struct Thresholds {
   double maxTableBytes = 0.05;
   double maxInternal = 0.1;
   double maxExternal = 0.3;
+  double maxKept = 0.3;
   double maxUniformity = 0.95;
   double maxSlowUse = 0.9;
   double maxRefused = 0.05;

@@ -37,6 +37,7 @@ static std::vector<Metric> metricsOf(const Vitals &v) {
           {"table_bytes_share", tableBytesShare(v.tableBytes, v.kvBytes), replayed ? replayed : "the pool has no block"},
           {"internal_fragmentation", internalFragmentation(v.liveBytes, v.allocatedBytes), replayed ? replayed : "no sequence stored a token"},
           {"external_fragmentation", externalFragmentation(v.largestFreeBytes, v.freeBytes), replayed ? replayed : "no block is free"},
+          {"kept_memory", keptMemory(v.givenBackBytes, v.couldGiveBackBytes), "the fast tier has its full size"},
           {"repeated_order", v.repeatedOrder, noTrace},
           {"attention_uniformity", v.attentionEntropy ? uniformity(*v.attentionEntropy, v.attentionPages) : std::nullopt,
            tiered("no attention over several blocks was observed")},

@@ -75,6 +75,13 @@ inline Ratio externalFragmentation(uint64_t largestFreeBytes, uint64_t freeBytes
   return ratio(static_cast<double>(outside), static_cast<double>(freeBytes));
 }
 
+/// Of the memory of withheld blocks that could go back to the system, what blocks in use
+/// keep from it.
+inline Ratio keptMemory(uint64_t givenBackBytes, uint64_t couldGiveBackBytes) {
+  uint64_t kept = couldGiveBackBytes - std::min(givenBackBytes, couldGiveBackBytes);
+  return ratio(static_cast<double>(kept), static_cast<double>(couldGiveBackBytes));
+}
+
 /// Loads above the fewest possible, for each demand. Without prefetching it is the
 /// difference of the hit rates.
 inline Ratio gapToOptimum(const PagerCounters &c, uint64_t optimalMisses) {

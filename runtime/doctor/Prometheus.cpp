@@ -41,6 +41,8 @@ const std::vector<Metric> &metrics() {
       {"quire_write_backs_total", "Pages stored in a slow tier.", false, {{"", &C::writeBacks}}},
       {"quire_moved_bytes_total", "Bytes moved, by why.", false,
        {{"cause=\"demand\"", &C::bytesInDemand}, {"cause=\"prefetch\"", &C::bytesInPrefetch}, {"cause=\"write_back\"", &C::bytesOut}, {"cause=\"compaction\"", &C::bytesCompacted}}},
+      {"quire_idle_blocks_total", "Blocks sent to the slow tier since no step used them.", false, {{"", &C::idleBlocks}}},
+      {"quire_pruned_tokens_total", "Tokens that pruning has dropped.", false, {{"", &C::prunedTokens}}},
       {"quire_transfer_retries_total", "Transfers that failed and were repeated.", false, {{"", &C::retries}}},
       {"quire_pages_lost_total", "Pages whose content could not be read back.", false, {{"", &C::pagesLost}}},
       {"quire_no_space_total", "Stores that the slow tier had no room for.", false, {{"", &C::noSpace}}},

@@ -184,6 +184,7 @@ Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   int64_t wanted = 0, room = INT64_MAX;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
     int64_t cost, own;
+    QUIRE_TRY(pool_->checkWhole(batch.sequences[s]));
     QUIRE_TRY(pool_->reserveCost(batch.sequences[s], batch.token_counts[s], cost));
     QUIRE_TRY(pool_->roomFor(batch.sequences[s], batch.sequence_count > 1, own));
     wanted += cost;
@@ -310,6 +311,7 @@ Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tok
   QUIRE_TRY(pager->beginStep(paged));
   Status called = callModel(step);
   Status paging = pager->endStep();
+  pool_->endStep(tables, step.table_stride, step.past_lens, tokenCounts, step.sequences);
   return called.ok() ? paging : called;
 }
 

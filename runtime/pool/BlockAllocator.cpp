@@ -53,14 +53,18 @@ uint32_t BlockAllocator::popFront() {
   return block;
 }
 
-void BlockAllocator::withhold(uint32_t block) {
+void BlockAllocator::unlink(uint32_t block) {
   Block &b = blocks_[block];
   assert(b.references == 0 && b.previous != away);
   (b.previous == none ? head_ : blocks_[b.previous].next) = b.next;
   (b.next == none ? tail_ : blocks_[b.next].previous) = b.previous;
-  b.next = none;
-  b.previous = away;
+  b.previous = b.next = none;
   --freeCount_;
+}
+
+void BlockAllocator::withhold(uint32_t block) {
+  unlink(block);
+  blocks_[block].previous = away;
   ++withheldCount_;
 }
 
@@ -107,6 +111,12 @@ bool BlockAllocator::release(uint32_t block) {
   else
     pushFront(block);
   return true;
+}
+
+void BlockAllocator::move(uint32_t from, uint32_t to) {
+  unlink(to);
+  blocks_[to].references = std::exchange(blocks_[from].references, 1);
+  release(from);
 }
 
 Status BlockAllocator::validate() const {

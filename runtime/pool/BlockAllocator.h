@@ -43,6 +43,9 @@ public:
   /// Drops a reference of a block in use; true if that made it free.
   bool release(uint32_t block);
 
+  /// The free block `to` takes over all references to `from`, which becomes free.
+  void move(uint32_t from, uint32_t to);
+
   /// Takes a free block out of circulation, and brings it back. O(1).
   void withhold(uint32_t block);
   void bringBack(uint32_t block);
@@ -57,6 +60,8 @@ public:
   Status validate() const;
 
 private:
+  friend struct BlockAllocatorDamage; // by a test, for validate() to find
+
   static constexpr uint32_t none = UINT32_MAX;
   static constexpr uint32_t away = UINT32_MAX - 1; // in `previous`: withheld
 
@@ -70,6 +75,7 @@ private:
   void pushFront(uint32_t block);
   void pushBack(uint32_t block);
   uint32_t popFront();
+  void unlink(uint32_t block);
   uint64_t random();
 
   std::vector<Block> blocks_;

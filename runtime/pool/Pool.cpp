@@ -26,7 +26,7 @@ Pool::Pool(uint32_t blocks, const Options &options)
 /// tables are touched at once and may alone be too large.
 static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes, uint64_t prefixBytes) {
   uint64_t arena = blocks * blockBytes; // at most the budget
-  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint8_t) + prefixBytes);
+  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint8_t) + prefixBytes);
   uint64_t memory = physicalMemory();
   if (arena <= memory && tables <= memory - arena)
     return success();
@@ -65,6 +65,9 @@ Status Pool::create(const quire_model_info &info, const Options &options, std::u
   pool->observes_ = std::any_of(info.layers, info.layers + info.layer_count, [](const quire_model_layer &layer) { return layer.query_heads > 0; });
   pool->clock_ = std::move(clock);
   pool->pager_ = std::move(pager);
+  pool->shapes_.assign(info.layers, info.layers + info.layer_count);
+  if (!pool->pager_)
+    pool->handPins_.resize(blocks);
   if (options.prefixCache)
     pool->prefix_ = std::make_unique<PrefixCache>(static_cast<uint32_t>(blocks), info.block_tokens, options.prefix);
   QUIRE_TRY(pool->createArena(info, options.exportable));
@@ -191,9 +194,14 @@ void Pool::dropReference(uint32_t block) {
 
 void Pool::freeReference(uint32_t block) {
   if (allocator_.release(block)) {
-    if (pager_)
+    if (idle_)
+      idle_->forget(block);
+    if (pager_) {
       pager_->discard(block);
-    else if (poison_ || zeroOnFree_)
+      return;
+    }
+    handPins_[block] = 0;
+    if (poison_ || zeroOnFree_)
       eraseBlock(block);
     return;
   }
@@ -268,7 +276,7 @@ Status Pool::index(quire_block handle, int32_t &out) const {
 uint64_t Pool::tableBytes() const {
   uint64_t bytes = static_cast<uint64_t>(blocksTotal()) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
   for (const Sequence &sequence : sequences_)
-    bytes += sizeof(Sequence) + sequence.blocks.size() * sizeof(int32_t);
+    bytes += sizeof(Sequence) + sequence.blocks.size() * sizeof(int32_t) + sequence.positions.size() * sizeof(int64_t);
   return bytes + (pager_ ? pager_->metadataBytes() : 0);
 }
 
@@ -291,12 +299,16 @@ Status Pool::checkPlace(int64_t layer, int32_t index) const {
 
 Status Pool::pin(int64_t layer, int32_t index, bool write, char *&address) {
   QUIRE_TRY(checkPlace(layer, index));
+  if (allocator_.references(static_cast<uint32_t>(index)) == 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "block %d is free", index);
   if (!pager_) {
+    uint16_t &pins = handPins_[static_cast<size_t>(index)];
+    if (pins == UINT16_MAX)
+      return failure(QUIRE_INVALID_ARGUMENT, "block %d is pinned too often", index);
+    ++pins;
     address = layerBase(layer) + index * layerBlockBytes(layer);
     return success();
   }
-  if (allocator_.references(static_cast<uint32_t>(index)) == 0)
-    return failure(QUIRE_INVALID_ARGUMENT, "block %d is free", index);
   const PageGeometry &geometry = pager_->geometry();
   QUIRE_TRY(pager_->pin(geometry.groupOf(layer), static_cast<uint32_t>(index), write, address));
   address += geometry.layerStart[static_cast<size_t>(layer)];
@@ -305,9 +317,13 @@ Status Pool::pin(int64_t layer, int32_t index, bool write, char *&address) {
 
 Status Pool::unpin(int64_t layer, int32_t index) {
   QUIRE_TRY(checkPlace(layer, index));
-  if (!pager_)
-    return success();
-  return pager_->unpin(pager_->geometry().groupOf(layer), static_cast<uint32_t>(index));
+  if (pager_)
+    return pager_->unpin(pager_->geometry().groupOf(layer), static_cast<uint32_t>(index));
+  uint16_t &pins = handPins_[static_cast<size_t>(index)];
+  if (pins == 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "block %d is not pinned", index);
+  --pins;
+  return success();
 }
 
 Status Pool::validate() const {

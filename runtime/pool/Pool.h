@@ -4,9 +4,12 @@
 #define QUIRE_RUNTIME_POOL_POOL_H
 
 #include "compress/Codec.h"
+#include "compress/IdleTracker.h"
+#include "compress/Prune.h"
 #include "core/MappedMemory.h"
 #include "core/Status.h"
 #include "pool/BlockAllocator.h"
+#include "pool/Compact.h"
 #include "residency/Pager.h"
 #include "share/PrefixCache.h"
 #include "share/Tenants.h"
@@ -105,6 +108,16 @@ public:
   /// Resize.cpp; contract as in quire/runtime.h.
   Status resizeFast(uint64_t bytes);
 
+  /// CompactBlocks.cpp; contract as in quire/runtime.h.
+  Status compact(Compaction &done);
+  const Compaction &compacted() const { return compacted_; }
+  /// Memory of withheld blocks that is the system's again.
+  struct GivenBack {
+    uint64_t now = 0;
+    uint64_t compacted = 0; // that would be after compact()
+  };
+  GivenBack givenBack() const;
+
   /// Time of handing blocks out and of giving a reference back; nothing is recorded,
   /// and no clock read, unless it is switched on.
   struct Latencies {
@@ -171,6 +184,29 @@ public:
   Status unload(quire_sequence sequence, int64_t begin, int64_t end);
   Status setImportance(quire_sequence sequence, int64_t begin, int64_t end, float importance);
 
+  // Fewer tokens (Pruning.cpp); contracts as in quire/runtime.h.
+  struct Pruning {
+    double ratio = 0;
+    const float *scores = nullptr;
+    std::vector<PositionRange> keep;
+  };
+  struct Pruned {
+    int64_t tokens = 0;
+    int64_t blocks = 0;
+  };
+  Status prune(quire_sequence sequence, int64_t begin, int64_t end, const Pruning &pruning, Pruned &done);
+  Status positions(quire_sequence sequence, const int64_t *&out, int64_t &next) const;
+  const Pruned &pruned() const { return pruned_; }
+  /// Whether compiled code may read the sequence: the place of each token is its position.
+  Status checkWhole(quire_sequence sequence) const;
+
+  // Blocks that no step uses (Idle.cpp).
+  void setIdleSteps(int64_t steps);
+  int64_t idleSteps() const { return idleSteps_; }
+  int64_t idleBlocks() const { return idleBlocks_; }
+  /// After a step, which used the blocks of these lengths of the tables.
+  void endStep(const int32_t *tables, int64_t stride, const int64_t *pastLens, const int64_t *tokenCounts, int64_t sequences);
+
   // The reserve (Reserve.cpp). A sequence is new until it has reserved blocks; new
   // ones may not take the last reserveBlocks() while others have blocks.
   void setReserve(double ratio);
@@ -206,6 +242,8 @@ private:
     std::vector<int32_t> blocks;
     std::vector<Hold> holds;    // of the first blocks; none of the others
     std::vector<int64_t> turns; // their ends, ascending
+    std::vector<int64_t> positions; // of its tokens; empty: 0, 1, 2, ...
+    int64_t dropped = 0;            // positions that no token has, before the next one
     uint32_t tenant = Tenants::nobody;
     // Of a query for a prefix that is not counted yet.
     bool counted = false;
@@ -252,18 +290,31 @@ private:
   void withhold(uint32_t block);
   void giveBackRuns();
   Status bringBack(uint32_t block);
+  std::vector<bool> withheldBlocks() const;
+  void forEachRun(const std::vector<bool> &blocks, const std::function<void(size_t offset, size_t bytes)> &function) const;
+  std::vector<uint32_t> planCompaction() const;
+  std::vector<bool> withheldAfter(const std::vector<uint32_t> &to) const;
+  Status bringBackAllBut(const std::vector<bool> &withheld);
+  void moveBlock(uint32_t from, uint32_t to);
+  uint64_t bytesGivenBack(const std::vector<bool> &withheld) const;
   Status serverOnly() const;
   Status findShared(quire_sequence handle, int64_t count, Sequence *&out);
   bool mergeOrInsert(Sequence &sequence, size_t index, const int64_t *tokens);
   void countQuery(Sequence &sequence);
   void fill(uint32_t block, unsigned char byte);
   Status copyBlock(uint32_t from, uint32_t to);
+  Status checkUnpinned(const Sequence &sequence, size_t first, size_t last) const;
+  Status moveSurvivors(const int32_t *from, const PrunePlan &plan, size_t first, int64_t begin, const std::vector<int32_t> &to);
+  Status movePage(uint32_t group, const int32_t *from, const int64_t *slots, int32_t to);
+  static void shortenPositions(Sequence &sequence);
+  void dropPositions(Sequence &sequence, size_t first, size_t last, const std::vector<int64_t> &survivors);
   static Status createPager(const quire_model_info &info, const Options &options, Clock &clock,
                             std::unique_ptr<Pager> &out);
   Status createArena(const quire_model_info &info, bool exportable);
   Status validateSequences(std::vector<uint64_t> &counted) const;
   Status validateSharing(std::vector<uint64_t> &counted) const;
   Status validatePins() const;
+  Status validatePositions(const Sequence &sequence) const;
   /// Debug builds validate after every operation that changes something.
   void checkInvariants() const;
 
@@ -280,6 +331,14 @@ private:
   std::vector<Layer> layers_;
   BlockAllocator allocator_;
   std::vector<uint32_t> callerReferences_; // [blocks], those through quire_block
+  std::vector<uint16_t> handPins_;         // [blocks], of pin(); without a pager
+  Compaction compacted_;                   // since creation
+  Pruned pruned_;                          // likewise
+  std::vector<quire_model_layer> shapes_;  // of the layers
+  std::unique_ptr<IdleTracker> idle_;      // of full blocks that steps used; null: nobody asks
+  int64_t idleSteps_ = 0;                  // 0: never
+  uint64_t stepsDone_ = 0;
+  int64_t idleBlocks_ = 0; // that left
   std::vector<int32_t> taken_;             // by allocate()
   std::vector<Sequence> sequences_;
   std::vector<uint32_t> freeSlots_;

@@ -56,15 +56,26 @@ void Pool::withhold(uint32_t block) {
   written_[block] = 0;
 }
 
-/// Withheld neighbours together, since blocks may be smaller than a page of the system.
-void Pool::giveBackRuns() {
-  for (uint32_t begin = 0, end; begin < allocator_.total(); begin = end + 1) {
-    for (end = begin; end < allocator_.total() && allocator_.isWithheld(end);)
+std::vector<bool> Pool::withheldBlocks() const {
+  std::vector<bool> withheld(allocator_.total());
+  for (uint32_t block = 0; block < allocator_.total(); ++block)
+    withheld[block] = allocator_.isWithheld(block);
+  return withheld;
+}
+
+/// Neighbours together, since blocks may be smaller than a page of the system.
+void Pool::forEachRun(const std::vector<bool> &blocks, const std::function<void(size_t offset, size_t bytes)> &function) const {
+  for (size_t begin = 0, end; begin < blocks.size(); begin = end + 1) {
+    for (end = begin; end < blocks.size() && blocks[end];)
       ++end;
     for (const Layer &layer : layers_)
-      arena_.giveBack(static_cast<size_t>(layer.base - arena_.data() + begin * layer.blockBytes),
-                      static_cast<size_t>((end - begin) * layer.blockBytes));
+      function(static_cast<size_t>(layer.base - arena_.data()) + begin * static_cast<size_t>(layer.blockBytes),
+               (end - begin) * static_cast<size_t>(layer.blockBytes));
   }
+}
+
+void Pool::giveBackRuns() {
+  forEachRun(withheldBlocks(), [this](size_t offset, size_t bytes) { arena_.giveBack(offset, bytes); });
 }
 
 Status Pool::bringBack(uint32_t block) {

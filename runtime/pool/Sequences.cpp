@@ -70,6 +70,8 @@ Status Pool::releaseSequence(quire_sequence handle) {
   QUIRE_TRY(find(handle, sequence));
   dropBlocks(*sequence, 0);
   sequence->turns.clear();
+  sequence->positions.clear();
+  sequence->dropped = 0;
   sequence->live = false;
   sequence->length = 0;
   if (++sequence->generation == 0)
@@ -116,6 +118,9 @@ Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
     addReference(static_cast<uint32_t>(from.blocks[i]));
   }
   to.length = length;
+  to.positions = from.positions;
+  to.dropped = from.dropped;
+  shortenPositions(to);
   to.admitted = from.admitted;
   --tenants_[to.tenant].sequences;
   to.tenant = from.tenant;
@@ -131,9 +136,9 @@ Status Pool::reserveCost(quire_sequence handle, int64_t tokens, int64_t &blocks)
   if (tokens < 0)
     return failure(QUIRE_INVALID_ARGUMENT, "expected at least 0 tokens, but got %lld", ll(tokens));
   int64_t limit = maxPositions_ >= 0 ? maxPositions_ : INT64_MAX / 2;
-  if (tokens > limit - sequence->length)
-    return failure(QUIRE_TOO_LONG, "%lld tokens and %lld more are beyond the model's %lld positions",
-                   ll(sequence->length), ll(tokens), ll(limit));
+  int64_t next = sequence->length + sequence->dropped;
+  if (tokens > limit - next)
+    return failure(QUIRE_TOO_LONG, "%lld tokens and %lld more are beyond the model's %lld positions", ll(next), ll(tokens), ll(limit));
   int64_t held = static_cast<int64_t>(sequence->blocks.size());
   blocks = std::max<int64_t>(0, blocksFor(sequence->length + tokens) - held);
   if (tokens > 0 && endsInSharedBlock(*sequence))
@@ -186,6 +191,8 @@ Status Pool::commit(quire_sequence handle, int64_t tokens) {
   if (tokens < 0 || tokens > room || (tokens > 0 && endsInSharedBlock(*sequence)))
     return failure(QUIRE_INVALID_ARGUMENT, "commit of %lld tokens, but %lld are reserved", ll(tokens),
                    ll(endsInSharedBlock(*sequence) ? 0 : room));
+  for (int64_t i = 0; sequence->dropped > 0 && i < tokens; ++i)
+    sequence->positions.push_back(sequence->length + sequence->dropped + i);
   sequence->length += tokens;
   if (tokens > 0) {
     countQuery(*sequence);
@@ -204,6 +211,7 @@ Status Pool::truncate(quire_sequence handle, int64_t length) {
                    ll(length));
   dropBlocks(*sequence, blocksFor(length));
   sequence->length = length;
+  shortenPositions(*sequence);
   sequence->hitTokens = std::min(sequence->hitTokens, length);
   while (!sequence->turns.empty() && sequence->turns.back() > length)
     sequence->turns.pop_back();
@@ -248,6 +256,7 @@ Status Pool::validateSequences(std::vector<uint64_t> &counted) const {
     if (!sequence.live)
       continue;
     ++live;
+    QUIRE_TRY(validatePositions(sequence));
     if (sequence.length > static_cast<int64_t>(sequence.blocks.size()) * blockTokens_)
       return failure(QUIRE_INVARIANT_BROKEN, "sequence %zu is longer than its blocks", slot);
     // Blocks past the length are writable: one owner only.

@@ -136,6 +136,7 @@ void Pool::countQuery(Sequence &sequence) {
 
 Status Pool::findShared(quire_sequence handle, int64_t count, Sequence *&out) {
   QUIRE_TRY(find(handle, out));
+  QUIRE_TRY(checkWhole(handle));
   if (!prefix_)
     return failure(QUIRE_INVALID_ARGUMENT, "expected a pool with prefix_cache");
   if (out->tenant == Tenants::nobody)

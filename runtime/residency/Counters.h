@@ -40,6 +40,9 @@ struct PagerCounters {
   uint64_t bytesOut = 0;
   uint64_t bytesCompacted = 0;
 
+  uint64_t idleBlocks = 0;        // sent to the slow tier, since no step used them
+  uint64_t prunedTokens = 0;      // that sequences have lost
+
   uint64_t retries = 0;           // transfers that failed and were repeated
   uint64_t pagesLost = 0;         // content that could not be read back
   uint64_t refused = 0;           // stores of pages that a codec does not take

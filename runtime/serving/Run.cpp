@@ -124,6 +124,7 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   wanted.shuffle_seed = options.shuffleSeed.value_or(0);
   quire_slow_tier_options slow;
   options.slow.describe(slow);
+  slow.concurrency = options.limits.maxBatch;
   if (options.slow.wanted())
     wanted.slow = &slow;
   quire_pool *pool = nullptr;

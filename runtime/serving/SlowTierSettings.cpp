@@ -39,7 +39,8 @@ void SlowTierSettings::describe(quire_slow_tier_options &out) const {
   out.replacement = replacement;
   out.checksum = checksum ? 0 : -1;
   out.prefetch_window = prefetchWindow == 0 ? -1 : prefetchWindow;
-  out.layers_per_page = layersPerPage;
+  out.layers_per_page = pages == config::AutoBlock::Off ? layersPerPage : 0;
+  out.page_rule = pages == config::AutoBlock::L2 ? QUIRE_PAGES_BY_CACHE : pages == config::AutoBlock::Io ? QUIRE_PAGES_BY_TRANSFER : QUIRE_PAGES_OF_ONE_LAYER;
   out.codec = codecOf(quant);
 }
 
@@ -62,6 +63,7 @@ void SlowTierSettings::take(const config::Config &config) {
   bytes = slow.bytes;
   checksum = slow.checksum != config::Checksum::None;
   layersPerPage = config.block.layersPerBlock;
+  pages = config.block.automatic;
   quant = config.compress.quant;
   prefetchWindow = config.prefetch.windowSize;
   for (const auto &[configured, policy] : replacements)
@@ -85,6 +87,7 @@ void SlowTierSettings::give(config::Config &config) const {
   slow.bytes = bytes;
   slow.checksum = checksum ? config::Checksum::Xxh3 : config::Checksum::None;
   config.block.layersPerBlock = layersPerPage;
+  config.block.automatic = pages;
   config.compress.quant = quant;
   config.prefetch.windowSize = prefetchWindow;
   for (const auto &[configured, policy] : replacements)

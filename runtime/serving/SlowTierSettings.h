@@ -17,6 +17,7 @@ struct SlowTierSettings {
   quire_replacement replacement = QUIRE_REPLACE_SCAN;
   int64_t prefetchWindow = 3; // 0: none
   int64_t layersPerPage = 1;
+  config::AutoBlock pages = config::AutoBlock::Off; // not Off: instead of layersPerPage
   bool checksum = true; // of files
   config::Quant quant = config::Quant::None;
 

@@ -49,8 +49,10 @@ static Json tiers(const quire_paging_stats &p) {
   root["pins"] = {{"held_blocks", p.pinned_blocks}, {"budget_blocks", p.pin_budget_blocks}, {"given_up", p.pins_given_up}};
   root["seals"] = p.seals;
   root["write_backs"] = p.write_backs;
+  root["layers_per_page"] = p.layers_per_page;
   root["codec"] = {{"stored_page_bytes", p.stored_page_bytes},
                    {"refused", p.pages_refused},
+                   {"idle_blocks", p.idle_blocks},
                    {"samples", p.codec_samples},
                    {"error", p.codec_error}};
   root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};

@@ -121,10 +121,30 @@ void PrefixCache::remove(uint32_t block) {
     if (--parent.children == 0 && parent.idle)
       heapAdd(entry.parent);
   }
-  eraseSecret(&tokens_[block * blockTokens_], blockTokens_ * sizeof(tokens_[0]));
-  eraseSecret(entry.key.data(), entry.key.size());
-  entry = Entry();
+  forget(block);
   --count_;
+}
+
+void PrefixCache::forget(uint32_t block) {
+  eraseSecret(&tokens_[block * blockTokens_], blockTokens_ * sizeof(tokens_[0]));
+  eraseSecret(entries_[block].key.data(), entries_[block].key.size());
+  entries_[block] = Entry();
+}
+
+void PrefixCache::renumber(const std::vector<uint32_t> &to) {
+  for (uint32_t block = 0; block < entries_.size(); ++block) {
+    if (!entries_[block].cached || to[block] == block)
+      continue;
+    slots_[slotOf(block)] = to[block];
+    if (entries_[block].heapPlace != none)
+      heap_[entries_[block].heapPlace] = to[block];
+    entries_[to[block]] = entries_[block];
+    std::copy_n(&tokens_[block * blockTokens_], blockTokens_, &tokens_[to[block] * blockTokens_]);
+    forget(block);
+  }
+  for (Entry &entry : entries_)
+    if (entry.parent != none)
+      entry.parent = to[entry.parent];
 }
 
 size_t PrefixCache::slotOf(uint32_t block) const {

@@ -70,6 +70,9 @@ public:
   /// Drops an idle entry without children and zeroes what it knew.
   void remove(uint32_t block);
 
+  /// Entries move with their blocks: that of block i to to[i], which has none unless it is i.
+  void renumber(const std::vector<uint32_t> &to);
+
   uint32_t count() const { return count_; }
   uint32_t idleCount() const { return idleCount_; }
 
@@ -93,6 +96,7 @@ private:
 
   size_t home(const BlockKey &key) const;
   size_t slotOf(uint32_t block) const;
+  void forget(uint32_t block);
   void eraseSlot(size_t slot);
   void leaveIdle(uint32_t block);
   void heapAdd(uint32_t block);

@@ -4,11 +4,25 @@
 #include "core/MappedMemory.h"
 #include "pool/BlockAllocator.h"
 
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
 
 using namespace quire::test;
+
+namespace quire::runtime {
+
+struct BlockAllocatorDamage {
+  BlockAllocator &allocator;
+  void refer(uint32_t block, uint32_t references) { allocator.blocks_[block].references = references; }
+  void link(uint32_t block, uint32_t next) { allocator.blocks_[block].next = next; }
+  void countWithheld(uint32_t count) { allocator.withheldCount_ = count; }
+  void countFree(uint32_t count) { allocator.freeCount_ = count; }
+  void ageTo(uint32_t block, uint32_t generation) { allocator.blocks_[block].generation = generation; }
+};
+
+} // namespace quire::runtime
 
 namespace {
 
@@ -347,4 +361,47 @@ TEST(Allocator, BlocksIsFloorOfBudget) {
   ASSERT_EQ(quire_pool_create(&toyInfo(), &options, &pool), QUIRE_OK);
   quire::serving::PoolPointer owner(pool);
   EXPECT_EQ(statsOf(pool).blocks_total, 2);
+}
+
+/// Each thing that can be wrong with the blocks has a name.
+TEST(Allocator, DamageIsFound) {
+  using namespace quire::runtime;
+  auto textAfter = [](const std::function<void(BlockAllocator &, BlockAllocatorDamage)> &damage) {
+    BlockAllocator allocator(6, {});
+    std::vector<int32_t> taken;
+    EXPECT_TRUE(allocator.allocate(1, taken)); // block 0; 1 to 4 are free
+    allocator.withhold(5);
+    EXPECT_TRUE(allocator.validate().ok());
+    damage(allocator, {allocator});
+    return allocator.validate().text();
+  };
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.refer(5, 1); }), "block 5 is withheld, but free or referenced");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.countWithheld(2); }), "1 blocks are withheld, but 2 counted");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.link(4, 9); }), "free list leads to block 9 of 6");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.link(4, 2); }), "block 2 is on the free list twice");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.link(1, 3); }), "block 3 does not link back on the free list");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.refer(2, 1); }), "block 2 is free, but has 1 references");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.countFree(3); }), "4 blocks on the free list, but 3 counted");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.refer(0, 0); }), "block 0 is neither free nor referenced");
+  EXPECT_EQ(textAfter([](BlockAllocator &, BlockAllocatorDamage d) { d.ageTo(0, 0); }), "block 0 has no generation");
+}
+
+/// Who holds a block holds it under its new number; the old one becomes free, and older.
+TEST(Allocator, MovedBlocksTakeTheirReferencesAlong) {
+  quire::runtime::BlockAllocator allocator(4, {});
+  std::vector<int32_t> taken;
+  ASSERT_TRUE(allocator.allocate(3, taken));
+  ASSERT_TRUE(allocator.retain(2));
+  EXPECT_FALSE(allocator.release(2));
+  ASSERT_TRUE(allocator.retain(2));
+  EXPECT_TRUE(allocator.release(0));
+  uint32_t before = allocator.generation(2), ofTarget = allocator.generation(0);
+  allocator.move(2, 0);
+  EXPECT_EQ(allocator.references(0), 2u);
+  EXPECT_EQ(allocator.references(2), 0u);
+  EXPECT_EQ(allocator.generation(2), before + 1);
+  EXPECT_EQ(allocator.generation(0), ofTarget);
+  EXPECT_EQ(allocator.freeCount(), 2u);
+  EXPECT_EQ(allocator.peak(), 3u);
+  EXPECT_TRUE(allocator.validate().ok()) << allocator.validate().text();
 }

@@ -251,7 +251,7 @@ TEST(CodecTier, LossesAndRefusalsAreFindings) {
   options.struct_size = sizeof(options);
   ASSERT_EQ(quire_doctor(tiered.pool.get(), &options, &text), QUIRE_OK);
   EXPECT_NE(std::string(text).find("codec-refuses: 0.167 of the pages"), std::string::npos) << text;
-  EXPECT_NE(std::string(text).find("  change: compress.quant: int4 -> none\n"), std::string::npos) << text;
+  EXPECT_NE(std::string(text).find("  change: compress.quant: int4_g128 -> none\n"), std::string::npos) << text;
 }
 
 TEST(CodecTier, PoolsSayWhatTheyStoreAndRefuse) {

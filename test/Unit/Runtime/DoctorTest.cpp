@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Every rule of the doctor with counters that make it speak and counters that do not; metrics by their definitions.
+#include "config/Config.h"
 #include "doctor/Doctor.h"
 
 #include <nlohmann/json.hpp>
@@ -60,6 +61,22 @@ const Finding *find(const std::vector<Finding> &findings, const std::string &rul
   return nullptr;
 }
 
+/// "section.key: before -> after": a configuration takes what it shall be.
+void expectTaken(const std::string &change) {
+  size_t colon = change.find(": "), arrow = change.find(" -> ");
+  if (arrow == std::string::npos) // nothing, or a call to make
+    return;
+  std::string text, ends;
+  for (char c : change.substr(0, colon)) {
+    text += c == '.' ? ": {" : std::string(1, c);
+    ends += c == '.' ? "}" : "";
+  }
+  text += ": " + change.substr(arrow + 4) + ends + "\n";
+  quire::config::Config config;
+  Status status = quire::config::parseConfig(text, "advice", config, quire::config::Keys::All);
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
 /// The rule speaks, of this number, and asks for this change; and is the only one
 /// besides `others`.
 void expectFinding(const Vitals &v, const std::string &rule, double value, const std::string &change,
@@ -70,6 +87,7 @@ void expectFinding(const Vitals &v, const std::string &rule, double value, const
   ASSERT_NE(finding, nullptr);
   EXPECT_NEAR(finding->value, value, 1e-9);
   EXPECT_EQ(finding->change, change);
+  expectTaken(finding->change);
   EXPECT_FALSE(finding->text.empty());
   for (const Finding &other : findings)
     if (other.rule != rule) {
@@ -288,7 +306,7 @@ TEST(Doctor, Stall) {
 TEST(Doctor, SlowBandwidthIsUsedUp) {
   Vitals v = healthy();
   v.slowUse = 0.91;
-  expectFinding(v, "slow-bandwidth", 0.91, "compress.quant: none -> int8");
+  expectFinding(v, "slow-bandwidth", 0.91, "compress.quant: none -> int8_g128");
   v.codec = Codec::Fp8E4M3;
   expectFinding(v, "slow-bandwidth", 0.91, "memory.fast_bytes: 512MiB -> 1GiB");
   v.prefetch = PrefetchKind::Digest;
@@ -303,9 +321,9 @@ TEST(Doctor, CodecsRefusePages) {
   v.counters.refused = 6;
   expectSilence(v, "codec-refuses"); // there is no codec
   v.codec = Codec::Fp8E4M3;
-  expectFinding(v, "codec-refuses", 0.06, "compress.quant: fp8 -> int8");
+  expectFinding(v, "codec-refuses", 0.06, "compress.quant: fp8 -> int8_g128");
   v.codec = Codec::Int4G128;
-  expectFinding(v, "codec-refuses", 0.06, "compress.quant: int4 -> none");
+  expectFinding(v, "codec-refuses", 0.06, "compress.quant: int4_g128 -> none");
   v.codec = Codec::Sparse8Bitmap;
   expectFinding(v, "codec-refuses", 0.06, ""); // C only
   v.counters.writeBacks = 95;
@@ -319,9 +337,9 @@ TEST(Doctor, CodecsChangePages) {
   Vitals v = healthy();
   v.codec = Codec::Int4G128;
   v.codecError = 0.06;
-  expectFinding(v, "codec-error", 0.06, "compress.quant: int4 -> int8");
+  expectFinding(v, "codec-error", 0.06, "compress.quant: int4_g128 -> int8_g128");
   v.codec = Codec::Int8G128;
-  expectFinding(v, "codec-error", 0.06, "compress.quant: int8 -> none");
+  expectFinding(v, "codec-error", 0.06, "compress.quant: int8_g128 -> none");
   v.codecError = 0.05;
   expectSilence(v, "codec-error");
   v.codecError.reset();
@@ -355,15 +373,26 @@ TEST(Doctor, InternalFragmentationAsksForSmallerBlocks) {
 TEST(Doctor, OutOfMemoryTooEarlyOrScatteredFreeMemoryIsCompacted) {
   Vitals v = healthy();
   v.largestFreeBytes = 69;
-  expectFinding(v, "external-fragmentation", 0.31, "compact()");
+  expectFinding(v, "external-fragmentation", 0.31, "quire_pool_compact()");
   v.earlyOutOfMemory = 2;
-  expectFinding(v, "early-out-of-memory", 2, "compact()");
+  expectFinding(v, "early-out-of-memory", 2, "quire_pool_compact()");
   v.largestFreeBytes = 70;
   v.earlyOutOfMemory = 0;
   expectSilence(v, "external-fragmentation");
   expectSilence(v, "early-out-of-memory");
   v.freeBytes = v.largestFreeBytes = 0; // a full pool is not a scattered one
   expectSilence(v, "external-fragmentation");
+}
+
+TEST(Doctor, MemoryThatBlocksInUseKeepIsCompacted) {
+  Vitals v = healthy();
+  v.couldGiveBackBytes = 1000;
+  v.givenBackBytes = 690;
+  expectFinding(v, "kept-memory", 0.31, "quire_pool_compact()");
+  v.givenBackBytes = 700;
+  expectSilence(v, "kept-memory");
+  v.couldGiveBackBytes = v.givenBackBytes = 0; // nothing is withheld
+  expectSilence(v, "kept-memory");
 }
 
 TEST(Doctor, Reserve) {

@@ -4,6 +4,7 @@
 
 #include "core/Random.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace quire::test {
@@ -11,7 +12,7 @@ namespace quire::test {
 // Keys at the beginning of a block, values at its end: one number for a position, which two floats have room for.
 static constexpr int64_t markBytes = 8;
 static constexpr quire_model_layer layerOf(int64_t blockBytes) {
-  return {1, 2, 2, QUIRE_ELEMENT_F32, markBlockTokens, blockBytes - markBlockTokens * markBytes, blockBytes, 0, 0};
+  return {1, 2, 2, QUIRE_ELEMENT_F32, 1, blockBytes - markBlockTokens * markBytes, blockBytes, 1, 0};
 }
 static constexpr quire_model_layer layers[markLayers] = {layerOf(64), layerOf(128), layerOf(64)};
 
@@ -19,8 +20,27 @@ static uint64_t mixed(uint64_t value) { return runtime::splitMix(value); }
 
 uint64_t markHistory(uint64_t before, int64_t token) { return mixed(before ^ mixed(static_cast<uint64_t>(token))); }
 
+static MarkForm markForm = MarkForm::Bits;
+
+void setMarkForm(MarkForm form) { markForm = form; }
+
+/// 8 to 15 times a power of two from 1/16 to 8, or the same below 0: of 7 bits.
+static float fp8Of(uint64_t bits) {
+  float number = std::ldexp(static_cast<float>(8 + bits % 8), static_cast<int>(bits / 8 % 8) - 4);
+  return bits & 64 ? -number : number;
+}
+
 uint64_t markOf(uint64_t history, int64_t layer, bool value) {
-  return mixed(history + static_cast<uint64_t>(2 * layer + value));
+  uint64_t bits = mixed(history + static_cast<uint64_t>(2 * layer + value));
+  if (markForm == MarkForm::Bits)
+    return bits;
+  float numbers[2] = {fp8Of(bits), fp8Of(bits >> 32)};
+  if (markForm == MarkForm::OneOfTwo) {
+    numbers[0] = 1 + static_cast<float>(bits >> 40);
+    numbers[1] = 0;
+  }
+  std::memcpy(&bits, numbers, sizeof(bits));
+  return bits;
 }
 
 void writeMarks(char *block, int64_t layer, int64_t slot, uint64_t history) {
@@ -96,6 +116,19 @@ static void prefetch(const quire_step &step, uint64_t choice, int64_t layer) {
   }
 }
 
+/// Any shares: what is looked at decides what is fetched, and nothing else.
+static void observe(const quire_step &step, const quire_kv_view &view, uint64_t choice) {
+  for (int64_t s = 0; view.observed && s < step.sequences; ++s) {
+    int64_t length = step.positions[step.query_starts[s + 1] - 1] + 1;
+    for (int64_t i = 0; i * markBlockTokens < length; ++i) {
+      float *to = view.observed + (s * step.table_stride + i) * 2;
+      uint64_t bits = mixed(choice + static_cast<uint64_t>(8 * s + i));
+      to[0] = static_cast<float>(1 + bits % 4);
+      to[1] = static_cast<float>(bits / 4 % 8);
+    }
+  }
+}
+
 static void markStep(const quire_step *step) {
   MarkScript &script = *const_cast<MarkScript *>(reinterpret_cast<const MarkScript *>(step->weights));
   const quire_runtime_table &calls = *step->runtime;
@@ -111,6 +144,7 @@ static void markStep(const quire_step *step) {
     if (layer == script.abortIn)
       return;
     rows.run();
+    observe(*step, rows.view, choice);
     if (!early)
       prefetch(*step, choice >> 8, layer);
     bool last = !together || (layer + 1) % script.layersPerPage == 0 || layer + 1 == markLayers;

@@ -19,6 +19,15 @@ constexpr int64_t markVocabulary = 64;
 /// All tokens of a sequence up to one of them, and whose they are, in one number.
 uint64_t markHistory(uint64_t before, int64_t token);
 
+/// What marks are made of, so that they come back from a codec as they are.
+enum class MarkForm {
+  Bits,    // any: no codec
+  Fp8,     // two numbers that E4M3 has
+  OneOfTwo // a number and 0
+};
+/// Of all marks of this process from now on.
+void setMarkForm(MarkForm form);
+
 /// K (`value` false) and V of a position are one number each in every layer.
 uint64_t markOf(uint64_t history, int64_t layer, bool value);
 /// In a block of the layer at this address, its `slot`-th position.

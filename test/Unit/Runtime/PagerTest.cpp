@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pools of two tiers: what steps compute must not depend on where pages lie, who gives way, when transfers end, or what fails.
 #include "AllocationCount.h"
-#include "MarkModel.h"
 #include "TieredPool.h"
 
 #include <algorithm>
@@ -397,7 +396,12 @@ TEST(Pager, PrefetchesTheHottestPagesFirst) {
 }
 
 TEST(Pager, HotPrefetchingNeedsAModelThatTellsWhatItAttendsTo) {
-  TieredPool tiered = makeTieredPool({}, markInfo());
+  quire_model_info info = toyInfo();
+  std::vector<quire_model_layer> layers(info.layers, info.layers + info.layer_count);
+  for (quire_model_layer &layer : layers)
+    layer.query_heads = 0;
+  info.layers = layers.data();
+  TieredPool tiered = makeTieredPool({}, info);
   quire_pool_tuning tuning = tuningOf(tiered.pool.get());
   for (int64_t strategy : {QUIRE_PREFETCH_HOTSPOT, QUIRE_PREFETCH_HYBRID}) {
     tuning.prefetch_strategy = strategy;

@@ -14,7 +14,7 @@ namespace quire::test {
 namespace {
 
 constexpr const char *fieldNames[shapeFields] = {"tier", "blocks", "fast", "slow", "layers", "policy", "window",
-                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed", "export"};
+                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed", "export", "codec"};
 
 struct Kind {
   const char *name;
@@ -27,7 +27,8 @@ constexpr Kind kinds[opKinds] = {
     {"fill", 12},   {"tenant", 24},  {"end", 8},     {"act", 16},     {"advance", 28},  {"window", 6},
     {"settle", 8},  {"trace", 3},    {"report", 2},  {"stale", 12},   {"fault", 12},    {"recover", 20},
     {"crash", 3},    {"pins", 20},    {"unpins", 14}, {"turn", 20},     {"dialogue", 8}, {"unload", 16},
-    {"weigh", 6},    {"resize", 12},  {"tune", 8},   {"export", 4}};
+    {"weigh", 6},    {"resize", 12},  {"tune", 8},   {"export", 4},
+    {"compact", 12}, {"prune", 14}};
 
 struct Random {
   uint64_t state;
@@ -43,6 +44,7 @@ std::array<uint8_t, shapeFields> randomShape(Random &random) {
   for (ShapeField field : {ShapeField::Poison, ShapeField::ZeroOnFree, ShapeField::Shuffle, ShapeField::Export})
     made[field] = random.below(3) == 0;
   made[ShapeField::PrefixCache] = random.below(3) != 0;
+  made[ShapeField::Codec] = random.below(4) == 0 ? static_cast<uint8_t>(1 + random.below(2)) : 0;
   made[ShapeField::HashBits] = random.below(8) == 0 ? static_cast<uint8_t>(1 + random.below(6)) : 0;
   return made.shape;
 }

@@ -23,9 +23,10 @@ enum class ShapeField : uint8_t {
   Poison, ZeroOnFree, Shuffle, PrefixCache,
   HashBits,   // of prefixes; 0: all
   Seed,       // of the order of blocks and of transfers
-  Export      // without a slow tier: other processes may read
+  Export,     // without a slow tier: other processes may read
+  Codec       // of a slow tier's pages; 0: none, 1: fp8, 2: sparse
 };
-constexpr size_t shapeFields = 14;
+constexpr size_t shapeFields = 15;
 
 /// Arguments a, b and c are bytes; what they choose from is what there is, by remainder, so that
 /// every program can be run. Sequences are counted by age.
@@ -67,9 +68,11 @@ enum class OpKind : uint8_t {
   Weigh,         // likewise, importance by a
   Resize,        // memory by a, or all of it by b
   Tune,          // reserve by a, budget of pins by b, prefetches by c
-  Export         // and what another process sees
+  Export,        // and what another process sees
+  Compact,
+  Prune          // tokens of sequence a, from b, c of them
 };
-constexpr size_t opKinds = 40;
+constexpr size_t opKinds = 42;
 
 struct Op {
   OpKind kind = OpKind::Create;

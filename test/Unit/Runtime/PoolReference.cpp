@@ -5,6 +5,7 @@
 #include "MarkModel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace quire::test {
@@ -160,6 +161,8 @@ void PoolReference::fork(size_t at, int64_t length, quire_sequence handle) {
   made.tenant = from.tenant;
   made.tokens.assign(from.tokens.begin(), from.tokens.begin() + length);
   made.history.assign(from.history.begin(), from.history.begin() + length);
+  made.positions.assign(from.positions.begin(), from.positions.begin() + length);
+  made.next = length == 0 ? 0 : made.positions.back() + 1;
   made.blocks.assign(from.blocks.begin(), from.blocks.begin() + blocksFor(length));
   made.admitted = from.admitted;
   for (uint32_t name : made.blocks)
@@ -172,6 +175,8 @@ void PoolReference::truncate(size_t at, int64_t length) {
   dropBlocks(sequence, blocksFor(length));
   sequence.tokens.resize(static_cast<size_t>(length));
   sequence.history.resize(static_cast<size_t>(length));
+  sequence.positions.resize(static_cast<size_t>(length));
+  sequence.next = length == 0 ? 0 : sequence.positions.back() + 1;
   sequence.hitTokens = std::min(sequence.hitTokens, length);
   sequence.pins.resize(std::min(sequence.pins.size(), sequence.blocks.size()));
   while (!sequence.turns.empty() && sequence.turns.back() > length)
@@ -187,7 +192,7 @@ quire_status PoolReference::cost(size_t at, int64_t tokens, int64_t &blocks) con
   const Sequence &sequence = sequences_[at];
   if (mayUse(sequence) != QUIRE_OK)
     return mayUse(sequence);
-  if (tokens > markPositions - sequence.length())
+  if (tokens > markPositions - sequence.next)
     return QUIRE_TOO_LONG;
   int64_t held = static_cast<int64_t>(sequence.blocks.size());
   blocks = std::max<int64_t>(0, blocksFor(sequence.length() + tokens) - held) + (tokens > 0 && endsShared(sequence));
@@ -241,6 +246,8 @@ void PoolReference::commit(size_t at, const std::vector<int64_t> &tokens) {
   Sequence &sequence = sequences_[at];
   sequence.history = historyWith(at, tokens);
   sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  while (sequence.positions.size() < sequence.tokens.size())
+    sequence.positions.push_back(sequence.next++);
   if (tokens.empty())
     return;
   if (!sequence.counted && sequence.queryTokens >= 0) {
@@ -312,6 +319,112 @@ std::vector<int64_t> PoolReference::pins() const {
 }
 
 //===----------------------------------------------------------------------===//
+// Fewer tokens
+//===----------------------------------------------------------------------===//
+
+/// The best of the tokens in whole blocks of the range, as many as fill blocks, in their order.
+std::vector<int64_t> PoolReference::survivorsOf(const Pruning &pruning) const {
+  std::vector<int64_t> tokens;
+  int64_t begin = blocksFor(pruning.begin) * markBlockTokens, end = pruning.end / markBlockTokens * markBlockTokens;
+  for (int64_t token = begin; token < end; ++token)
+    tokens.push_back(token);
+  auto score = [&](int64_t token) { return pruning.keepsFirst && token == 0 ? 1e9f : pruning.scores[static_cast<size_t>(token - pruning.begin)]; };
+  std::sort(tokens.begin(), tokens.end(), [&](int64_t a, int64_t b) { return score(a) != score(b) ? score(a) > score(b) : a < b; });
+  auto count = static_cast<int64_t>(tokens.size()), kept = static_cast<int64_t>(std::ceil((1 - pruning.ratio) * static_cast<double>(count) - 1e-6));
+  kept = std::max<int64_t>(kept, pruning.keepsFirst && begin == 0 && count > 0);
+  tokens.resize(static_cast<size_t>(blocksFor(kept) * markBlockTokens));
+  std::sort(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+namespace {
+
+/// Of a sequence's blocks [first, last), those from `moved` on are given up for `fresh` new ones.
+struct Exchange {
+  size_t first, last, moved, fresh;
+  size_t freed() const { return last - moved - fresh; }
+};
+
+} // namespace
+
+static Exchange exchangeOf(const PoolReference::Pruning &pruning, const std::vector<int64_t> &survivors) {
+  auto first = static_cast<size_t>(blocksFor(pruning.begin)), last = static_cast<size_t>(pruning.end / markBlockTokens);
+  last = std::max(first, last);
+  size_t same = 0, block = static_cast<size_t>(markBlockTokens);
+  while (same < survivors.size() && survivors[same] == static_cast<int64_t>(first * block + same))
+    ++same;
+  return {first, last, first + same / block, survivors.size() / block - same / block};
+}
+
+quire_status PoolReference::canPrune(size_t at, const Pruning &pruning) const {
+  if (canName(at, pruning.begin, pruning.end) != QUIRE_OK || pruning.ratio > 1)
+    return QUIRE_INVALID_ARGUMENT;
+  Exchange exchange = exchangeOf(pruning, survivorsOf(pruning));
+  if (exchange.freed() == 0)
+    return QUIRE_OK;
+  const Sequence &sequence = sequences_[at];
+  for (size_t i = exchange.first; i < exchange.last; ++i)
+    if ((i < sequence.pins.size() && sequence.pins[i] > 0) || staysByRule(sequence, i))
+      return QUIRE_INVALID_ARGUMENT;
+  return static_cast<int64_t>(exchange.fresh) > available() ? QUIRE_OUT_OF_BLOCKS : QUIRE_OK;
+}
+
+std::vector<uint32_t> PoolReference::sourcesOf(size_t at, const Pruning &pruning) const {
+  std::vector<int64_t> survivors = survivorsOf(pruning);
+  Exchange exchange = exchangeOf(pruning, survivors);
+  std::vector<uint32_t> sources;
+  for (size_t i = (exchange.moved - exchange.first) * static_cast<size_t>(markBlockTokens); exchange.freed() > 0 && i < survivors.size(); ++i)
+    sources.push_back(sequences_[at].blocks[static_cast<size_t>(survivors[i] / markBlockTokens)]);
+  return sources;
+}
+
+int64_t PoolReference::prune(size_t at, const Pruning &pruning) {
+  std::vector<int64_t> survivors = survivorsOf(pruning);
+  Exchange exchange = exchangeOf(pruning, survivors);
+  if (exchange.freed() == 0)
+    return 0;
+  Sequence &sequence = sequences_[at], before = sequence;
+  std::vector<uint32_t> fresh;
+  takeBlocks(static_cast<int64_t>(exchange.fresh), fresh);
+  for (uint32_t name : fresh)
+    blocks_[name].tables = 1;
+  auto stays = [&](int64_t token) {
+    bool outside = token < static_cast<int64_t>(exchange.first) * markBlockTokens || token >= static_cast<int64_t>(exchange.last) * markBlockTokens;
+    return outside || std::binary_search(survivors.begin(), survivors.end(), token);
+  };
+  sequence.tokens.clear();
+  sequence.history.clear();
+  sequence.positions.clear();
+  sequence.turns.clear();
+  for (int64_t token = 0; token < before.length(); ++token) {
+    if (stays(token)) {
+      sequence.tokens.push_back(before.tokens[static_cast<size_t>(token)]);
+      sequence.history.push_back(before.history[static_cast<size_t>(token)]);
+      sequence.positions.push_back(before.positions[static_cast<size_t>(token)]);
+    }
+    int64_t last = sequence.turns.empty() ? 0 : sequence.turns.back();
+    if (std::count(before.turns.begin(), before.turns.end(), token + 1) > 0 && sequence.length() > last)
+      sequence.turns.push_back(sequence.length());
+  }
+  auto range = [&](auto &list) {
+    auto end = [&](size_t index) { return list.begin() + static_cast<std::ptrdiff_t>(std::min(index, list.size())); };
+    list.erase(end(exchange.moved), end(exchange.last));
+  };
+  range(sequence.blocks);
+  range(sequence.pins);
+  sequence.blocks.insert(sequence.blocks.begin() + static_cast<std::ptrdiff_t>(exchange.moved), fresh.begin(), fresh.end());
+  if (sequence.pins.size() > exchange.moved)
+    sequence.pins.insert(sequence.pins.begin() + static_cast<std::ptrdiff_t>(exchange.moved), fresh.size(), 0);
+  sequence.hitTokens = std::min(sequence.hitTokens, static_cast<int64_t>(exchange.first) * markBlockTokens);
+  for (size_t i = exchange.last; i-- > exchange.moved;) {
+    --blocks_[before.blocks[i]].tables;
+    lessUse(before.blocks[i]);
+  }
+  prunedBlocks_ += static_cast<int64_t>(exchange.freed());
+  return static_cast<int64_t>(exchange.freed());
+}
+
+//===----------------------------------------------------------------------===//
 // Prefixes
 //===----------------------------------------------------------------------===//
 
@@ -326,7 +439,7 @@ uint32_t PoolReference::find(uint32_t tenant, uint32_t parent, uint64_t history)
 
 quire_status PoolReference::canShare(size_t at) const {
   const Sequence &sequence = sequences_[at];
-  bool works = mayUse(sequence) == QUIRE_OK && options_.prefixCache && sequence.tenant != 0;
+  bool works = mayUse(sequence) == QUIRE_OK && sequence.isWhole() && options_.prefixCache && sequence.tenant != 0;
   return works ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
 }
 
@@ -350,6 +463,8 @@ bool PoolReference::match(size_t at, const std::vector<int64_t> &prompt, const I
     sequence.history.assign(history.begin(), history.begin() + static_cast<std::ptrdiff_t>(end));
     parent = name;
   }
+  while (sequence.next < sequence.length())
+    sequence.positions.push_back(sequence.next++);
   sequence.queryTokens = count;
   sequence.hitTokens = sequence.length();
   return sequence.length() == found;

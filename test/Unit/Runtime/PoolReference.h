@@ -47,8 +47,11 @@ public:
     bool admitted = false;      // has reserved blocks, or its source had
     std::vector<int64_t> pins;  // by hand, of its first blocks
     std::vector<int64_t> turns; // their ends
+    std::vector<int64_t> positions; // one for each token
+    int64_t next = 0;               // position of the next token
 
     int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+    bool isWhole() const { return next == length(); }
   };
 
   /// A block of the caller's.
@@ -79,6 +82,13 @@ public:
   struct Dialogue {
     int64_t recentTurns = 0, recentPages = 0;
     std::vector<int64_t> importantPages;
+  };
+
+  struct Pruning {
+    int64_t begin = 0, end = 0;
+    double ratio = 0;
+    std::vector<float> scores; // [end - begin]
+    bool keepsFirst = false;   // token 0 of the sequence
   };
 
   explicit PoolReference(const Options &options) : options_(options), tenants_(1), limit_(options.blocks) {}
@@ -150,6 +160,13 @@ public:
   /// By name: pins of all sequences, by hand and by the rules.
   std::vector<int64_t> pins() const;
 
+  quire_status canPrune(size_t at, const Pruning &pruning) const;
+  /// Blocks that survivors leave for new ones.
+  std::vector<uint32_t> sourcesOf(size_t at, const Pruning &pruning) const;
+  /// Gives the number of blocks that the sequence has fewer.
+  int64_t prune(size_t at, const Pruning &pruning);
+  int64_t prunedBlocks() const { return prunedBlocks_; }
+
   using IsLost = std::function<bool(const Block &)>;
   quire_status canMatch(size_t at) const;
   /// False: the pool has found something else. Where keys collide it may find less.
@@ -177,6 +194,7 @@ public:
 private:
   uint32_t newBlock();
   bool holdsBlocks(size_t except) const;
+  std::vector<int64_t> survivorsOf(const Pruning &pruning) const;
   bool staysByRule(const Sequence &sequence, size_t block) const;
   void takeBlocks(int64_t count, std::vector<uint32_t> &out);
   /// After a reference was taken away.
@@ -202,6 +220,7 @@ private:
   Dialogue dialogue_;
   int64_t room_ = INT64_MAX, reclaimable_ = 0;
   int64_t copies_ = 0;
+  int64_t prunedBlocks_ = 0;
   int64_t now_ = 0;
   uint64_t order_ = 0;
 };

@@ -62,6 +62,7 @@ bool PoolRun::begin() {
   degraded_ = !faults_.empty();
   erasing_ = pool_.erases() || pool_.poisons();
   unspaced_ = traced_ = false;
+  moved_ = 0;
   units_ = unitsAtFirst_ = pool_.pager() ? pool_.pager()->fastPages() : options.blocks;
   tuning_ = {};
   tuning_.struct_size = sizeof(tuning_);
@@ -118,7 +119,7 @@ void PoolRun::compare() {
     compareContent();
 }
 
-/// A block keeps its number as long as it lives, and no other has it.
+/// A block keeps its number as long as it lives, but for compaction, and no other has it.
 void PoolRun::see(uint32_t name, int32_t index, std::vector<uint32_t> &owners) {
   const PoolReference::Block &block = reference_->blocks()[name];
   if (block.index < 0)
@@ -149,11 +150,20 @@ void PoolRun::compareTables() {
         quire_sequence_intact(pool_.get(), sequence.handle, &intact) != QUIRE_OK ||
         quire_sequence_table(pool_.get(), sequence.handle, &blocks, &count) != QUIRE_OK)
       return fail(std::string("a sequence: ") + quire_last_error());
+    const int64_t *positions = nullptr;
+    int64_t next = -1;
+    if (quire_sequence_positions(pool_.get(), sequence.handle, &positions, &next) != QUIRE_OK)
+      return fail(std::string("positions: ") + quire_last_error());
     if (length != sequence.length() || count != static_cast<int64_t>(sequence.blocks.size()))
       return fail("a sequence should have " + std::to_string(sequence.length()) + " tokens in " + std::to_string(sequence.blocks.size()) +
                   " blocks, but has " + std::to_string(length) + " in " + std::to_string(count));
     if (degraded_ ? intact > length || (intact < length && intact % markBlockTokens != 0) : intact != length)
       return fail("a sequence is intact up to " + std::to_string(intact) + " of " + std::to_string(length));
+    for (int64_t i = 0; i < length; ++i)
+      if ((positions ? positions[i] : i) != sequence.positions[static_cast<size_t>(i)])
+        return fail("a sequence has another position " + std::to_string(i));
+    if (next != sequence.next)
+      return fail("the next position of a sequence is " + std::to_string(next) + ", but should be " + std::to_string(sequence.next));
     for (size_t i = 0; i < sequence.blocks.size(); ++i)
       see(sequence.blocks[i], blocks[i], owners);
   }
@@ -171,6 +181,10 @@ void PoolRun::compareStats() {
       {"sequences", {static_cast<int64_t>(reference_->sequences().size()), stats.sequences}},
       {"copied bytes", {reference_->copies() * stats.block_bytes, stats.copied_bytes}},
       {"most blocks", {reference_->limit(), stats.blocks_limit}},
+      {"moved blocks", {moved_, stats.compacted_blocks}},
+      {"pruned blocks", {reference_->prunedBlocks(), stats.pruned_blocks}},
+      {"pruned tokens", {reference_->prunedBlocks() * markBlockTokens, stats.pruned_tokens}},
+      {"moved bytes", {moved_ * stats.block_bytes, stats.compacted_bytes}},
       {"most blocks of a step", {pool_.pager() ? units_ : reference_->limit(), stats.step_blocks}},
       {"reserved blocks", {reference_->reserveBlocks(), stats.reserve_blocks}},
       {"blocks out of the reserve", {unspaced_ || degraded_ ? stats.reserve_hits : reference_->reserveHits(), stats.reserve_hits}}};
@@ -314,6 +328,9 @@ void PoolRun::checkDrained() {
   counts_.stores += record.stores;
   counts_.copies += static_cast<uint64_t>(reference_->copies());
   counts_.reserveHits += static_cast<uint64_t>(reference_->reserveHits());
+  counts_.moved += static_cast<uint64_t>(moved_);
+  counts_.pruned += static_cast<uint64_t>(reference_->prunedBlocks());
+  counts_.idle += static_cast<uint64_t>(pool_.inner().idleBlocks());
   for (const PoolReference::Tenant &tenant : reference_->tenants()) {
     counts_.hits += static_cast<uint64_t>(tenant.hitTokens);
     counts_.merged += static_cast<uint64_t>(tenant.merged);
@@ -326,6 +343,8 @@ void PoolRun::checkDrained() {
   const runtime::PagerCounters &counters = pager->counters();
   counts_.lost += counters.pagesLost;
   counts_.pinsGivenUp += counters.pinsGivenUp;
+  counts_.encoded += pool_.codec() == runtime::Codec::None ? 0 : counters.writeBacks;
+  counts_.byAttention += pager->prefetching().looksAtAttention() ? counters.prefetchIssued : 0;
   counts_.compacted += counters.bytesCompacted / pager->geometry().pageBytes;
   counts_.injected += pool_.injected();
   uint64_t page = pager->geometry().pageBytes;

@@ -18,7 +18,9 @@ struct RunCounts {
   uint64_t loads = 0, stores = 0;          // of slow tiers
   uint64_t injected = 0;                   // faults that happened
   uint64_t copies = 0, hits = 0, merged = 0, evicted = 0, expired = 0, lost = 0;
-  uint64_t reserveHits = 0, pinsGivenUp = 0, compacted = 0; // pages moved together
+  uint64_t reserveHits = 0, pinsGivenUp = 0, compacted = 0, moved = 0; // pages, and blocks, moved together
+  uint64_t pruned = 0, idle = 0;        // blocks
+  uint64_t encoded = 0, byAttention = 0; // pages that a codec stored; prefetches of pools that look at attention at their end
 };
 
 class PoolRun {
@@ -140,6 +142,8 @@ private:
   void weigh(const Op &op);
   void resize(const Op &op);
   void tune(const Op &op);
+  void compact();
+  void prune(const Op &op);
   void exportArena();
   int64_t groups() const { return (markLayers + pool_.layersPerPage() - 1) / pool_.layersPerPage(); }
   int64_t limitOf(int64_t units) const;
@@ -159,6 +163,7 @@ private:
   bool degraded_ = false; // faults were planned: pages may be lost, and stores refused
   bool erasing_ = false;  // what is freed is overwritten
   bool unspaced_ = false; // some call found no room for its pages
+  int64_t moved_ = 0;     // blocks of this pool, by compact
   int64_t units_ = 0, unitsAtFirst_ = 0; // size of the memory: pages of the fast tier, or blocks
   quire_pool_tuning tuning_ = {};
   bool traced_ = false;

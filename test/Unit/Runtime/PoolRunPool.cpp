@@ -60,6 +60,8 @@ void PoolRun::execute(const Op &op) {
     return tune(op);
   case OpKind::Export:
     return exportArena();
+  case OpKind::Compact:
+    return compact();
   default:
     return any() ? executeOnSequences(op) : void();
   }
@@ -217,6 +219,8 @@ void PoolRun::stale(const Op &op) {
     quire_sequence handle = endedSequences_[op.a % endedSequences_.size()], made = 0;
     int64_t number = 0, token = 0;
     const int32_t *table = nullptr;
+    const int64_t *positions = nullptr;
+    quire_prune_options pruning = {sizeof(pruning), 0.5, nullptr, nullptr, 0};
     const std::function<quire_status()> calls[] = {[&] { return quire_sequence_length(pool, handle, &number); },
                                                    [&] { return quire_sequence_table(pool, handle, &table, &number); },
                                                    [&] { return quire_sequence_release(pool, handle); },
@@ -232,6 +236,8 @@ void PoolRun::stale(const Op &op) {
                                                    [&] { return quire_sequence_unpin(pool, handle, 0, 0); },
                                                    [&] { return quire_sequence_end_turn(pool, handle, 1); },
                                                    [&] { return quire_sequence_unload(pool, handle, 0, 0); },
+                                                   [&] { return quire_sequence_prune(pool, handle, 0, 0, &pruning, nullptr); },
+                                                   [&] { return quire_sequence_positions(pool, handle, &positions, &number); },
                                                    [&] { return quire_sequence_set_importance(pool, handle, 0, 0, 0); }};
     ended(QUIRE_STALE_HANDLE, calls[op.b % std::size(calls)]());
   }

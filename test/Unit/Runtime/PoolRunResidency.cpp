@@ -18,6 +18,8 @@ void PoolRun::executeOnRanges(const Op &op) {
     return endTurn(op);
   case OpKind::Unload:
     return unload(op);
+  case OpKind::Prune:
+    return prune(op);
   default:
     return weigh(op);
   }
@@ -91,6 +93,39 @@ void PoolRun::weigh(const Op &op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Fewer tokens and other places
+//===----------------------------------------------------------------------===//
+
+/// The first token of the sequence may be one to keep. A new block and one of the old ones are wanted at a time.
+void PoolRun::prune(const Op &op) {
+  static constexpr double ratios[] = {0.5, 0.75, 0.3, 1, 0.5, 0.5, 0.9, 1.5};
+  size_t index = pick(op.a);
+  auto [begin, end] = rangeOf(op, at(index).length());
+  PoolReference::Pruning pruning;
+  pruning.begin = begin;
+  pruning.end = end;
+  pruning.ratio = ratios[op.a / 8 % 8];
+  pruning.keepsFirst = op.b % 4 == 0;
+  for (int64_t i = begin; i < end; ++i)
+    pruning.scores.push_back(static_cast<float>(markHistory(op.c, i) % 7));
+  const int64_t keep[] = {0, 1};
+  quire_prune_options options = {sizeof(options), pruning.ratio, pruning.scores.data(), keep, pruning.keepsFirst};
+  quire_pruning done = {sizeof(done), 0, 0};
+  quire_status expected = reference_->canPrune(index, pruning);
+  bool fits = true;
+  if (expected == QUIRE_OK)
+    for (uint32_t name : reference_->sourcesOf(index, pruning))
+      fits = fits && fitsPinned({name, PoolReference::none});
+  bool ends = endedPaging(expected, quire_sequence_prune(pool_.get(), at(index).handle, begin, end, &options, &done), fits);
+  syncEvictions();
+  if (!ends)
+    return;
+  int64_t blocks = reference_->prune(index, pruning);
+  if (done.blocks != blocks || done.tokens != blocks * markBlockTokens)
+    fail(std::to_string(done.blocks) + " blocks were pruned, but " + std::to_string(blocks) + " should be");
+}
+
+//===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//
 
@@ -102,7 +137,8 @@ int64_t PoolRun::limitOf(int64_t units) const {
   if (degraded_) // slots of the slow tier may have failed
     return pager->blockLimitOf(static_cast<uint64_t>(units));
   int64_t spare = std::max<int64_t>(1, units / 16), slow = pager->slow().slots().total();
-  return std::min(pool_.inner().blocksTotal(), units > spare ? (units - spare + slow) / groups() : 0);
+  int64_t fast = pool_.codec() == runtime::Codec::None ? units - spare : 0; // with a codec each page has a slow slot
+  return std::min(pool_.inner().blocksTotal(), units > spare ? (fast + slow) / groups() : 0);
 }
 
 void PoolRun::applyTuning() {
@@ -126,13 +162,46 @@ void PoolRun::resize(const Op &op) {
   applyTuning();
 }
 
+/// The highest blocks that may move go into the lowest places that nobody uses, and keep what they hold.
+void PoolRun::compact() {
+  bool refused = reference_->acting() || pool_.exportable();
+  std::vector<uint32_t> owners(static_cast<size_t>(pool_.inner().blocksTotal()), PoolReference::none);
+  for (uint32_t name = 0; name < reference_->blocks().size(); ++name)
+    if (reference_->blocks()[name].references())
+      owners[static_cast<size_t>(reference_->blocks()[name].index)] = name;
+  std::vector<std::pair<uint32_t, int32_t>> moves;
+  for (size_t low = 0, high = owners.size(); !pool_.pager() && low < high;) {
+    uint32_t name = owners[high - 1];
+    auto isPinned = [&](const Pinned &pin) { return pin.block == name; };
+    if (owners[low] != PoolReference::none)
+      ++low;
+    else if (name == PoolReference::none || reference_->blocks()[name].handles || std::any_of(pins_.begin(), pins_.end(), isPinned))
+      --high;
+    else
+      moves.emplace_back(owners[--high], static_cast<int32_t>(low++));
+  }
+  quire_compaction done = {sizeof(done), 0, 0};
+  if (!ended(refused ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_compact(pool_.get(), &done)))
+    return;
+  auto count = static_cast<int64_t>(moves.size());
+  if (done.blocks != count || done.bytes != count * pool_.inner().blockBytes())
+    return fail(std::to_string(done.blocks) + " blocks moved, but " + std::to_string(count) + " should");
+  for (auto [name, index] : moves)
+    reference_->see(name, index);
+  moved_ += count;
+}
+
 /// What is refused changes nothing.
 void PoolRun::tune(const Op &op) {
   static constexpr double ratios[] = {0, 0, 0.2, 0.5}, budgets[] = {0.25, 0, 0.5, 1};
+  static constexpr int64_t idleSteps[] = {0, 0, 2, 5};
   quire_pool_tuning tuning = tuning_;
   tuning.reserve_ratio = op.a >= 248 ? 0.75 : ratios[op.a % 4];
   tuning.pin_budget = op.b >= 248 ? -0.5 : budgets[op.b % 4];
-  tuning.prefetch_strategy = op.c % 2;
+  tuning.prefetch_strategy = op.c % 4;
+  tuning.prefetch_predictor = op.a / 4 % 2;
+  tuning.prefetch_topk = 1 + op.a / 8 % 4;
+  tuning.idle_steps = pool_.pager() ? idleSteps[op.b / 4 % 4] : 0;
   tuning.prefetch_window = op.c == 255 ? -1 : op.c / 2 % 6;
   tuning.prefetch_bytes = op.c >= 128 ? UINT64_MAX : op.c * 64u;
   tuning.time_blocks = op.c / 16 % 2;
@@ -145,6 +214,7 @@ void PoolRun::tune(const Op &op) {
   bool same = ended(QUIRE_OK, quire_pool_get_tuning(pool_.get(), &found)) && found.reserve_ratio == tuning_.reserve_ratio && found.time_blocks == tuning_.time_blocks;
   if (pool_.pager())
     same = same && found.pin_budget == tuning_.pin_budget && found.prefetch_strategy == tuning_.prefetch_strategy &&
+           found.prefetch_predictor == tuning_.prefetch_predictor && found.prefetch_topk == tuning_.prefetch_topk && found.idle_steps == tuning_.idle_steps &&
            found.prefetch_window == tuning_.prefetch_window && found.prefetch_bytes == tuning_.prefetch_bytes;
   if (!same)
     fail("the pool has another tuning than was set");

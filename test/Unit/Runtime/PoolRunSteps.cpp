@@ -82,6 +82,8 @@ quire_status PoolRun::expectStep(const Batch &batch) const {
   int64_t wanted = 0, room = INT64_MAX;
   for (size_t i = 0; i < batch.members.size(); ++i) {
     int64_t cost;
+    if (!at(batch.members[i]).isWhole())
+      return QUIRE_INVALID_ARGUMENT;
     quire_status status = reference_->cost(batch.members[i], static_cast<int64_t>(batch.tokens[i].size()), cost);
     if (status != QUIRE_OK)
       return status;
@@ -258,7 +260,7 @@ void PoolRun::unpin(const Op &op) {
     return;
   }
   auto number = static_cast<int32_t>(op.b % pool_.inner().blocksTotal());
-  ended(pool_.pager() ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_unpin(pool_.get(), op.a % markLayers, number));
+  ended(QUIRE_INVALID_ARGUMENT, quire_pool_unpin(pool_.get(), op.a % markLayers, number));
 }
 
 } // namespace quire::test

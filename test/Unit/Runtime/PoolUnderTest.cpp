@@ -66,6 +66,12 @@ static std::string slotFile() { return slotFileOf(::getpid()); }
 PoolUnderTest::PoolUnderTest(const Program &program)
     : program_(program), layersPerPage_(1 + program[ShapeField::Layers] % markLayers), record_(std::make_shared<StoreRecord>()) {
   script_.layersPerPage = layersPerPage_;
+  setMarkForm(codec() == Codec::None ? MarkForm::Bits : codec() == Codec::Fp8E4M3 ? MarkForm::Fp8 : MarkForm::OneOfTwo);
+}
+
+Codec PoolUnderTest::codec() const {
+  constexpr Codec codecs[] = {Codec::None, Codec::Fp8E4M3, Codec::Sparse8Bitmap};
+  return hasSlowTier() ? codecs[program_[ShapeField::Codec] % 3] : Codec::None;
 }
 
 PoolUnderTest::~PoolUnderTest() {
@@ -90,6 +96,7 @@ FileTierOptions PoolUnderTest::fileOptions(uint64_t pageBytes) const {
 Status PoolUnderTest::makeTier(uint64_t pageBytes, std::unique_ptr<Tier> &out) {
   FaultPlan plan;
   plan.seed = program_[ShapeField::Seed];
+  pageBytes_ = pageBytes;
   Status status;
   std::unique_ptr<FaultTier> faults;
   if (program_[ShapeField::Tier] % 3 == 2) {
@@ -121,9 +128,9 @@ std::string PoolUnderTest::open() {
     return status.text();
   bool tiered = hasSlowTier();
   uint64_t fast = 4 + program_[ShapeField::Fast] % 12;
-  pageBytes_ = geometry.pageBytes;
   Pool::Options options;
-  options.bytes = tiered ? fast * pageBytes_ : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
+  options.codec = codec();
+  options.bytes = tiered ? fast * geometry.pageBytes : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
   options.order.shuffle = program_[ShapeField::Shuffle] % 2;
   options.order.seed = program_[ShapeField::Seed];
   options.poison = poisons();

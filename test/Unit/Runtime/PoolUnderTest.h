@@ -71,7 +71,9 @@ public:
   bool prefixCache() const { return program_[ShapeField::PrefixCache] % 2; }
   bool hasSlowTier() const { return program_[ShapeField::Tier] % 3 != 0; }
   bool exportable() const { return !hasSlowTier() && program_[ShapeField::Export] % 2; }
-  bool poisons() const { return program_[ShapeField::Poison] % 2; }
+  runtime::Codec codec() const;
+  /// Not with a codec, which wants numbers in pages that somebody writes by hand.
+  bool poisons() const { return program_[ShapeField::Poison] % 2 && codec() == runtime::Codec::None; }
   bool erases() const { return program_[ShapeField::ZeroOnFree] % 2; }
 
   /// `first` counts from now. With a slow tier.
@@ -90,7 +92,7 @@ private:
 
   Program program_;
   int64_t layersPerPage_;
-  uint64_t pageBytes_ = 0;
+  uint64_t pageBytes_ = 0; // in the slow tier
   uint64_t lives_ = 0; // pools so far
   bool planned_ = false; // this one has faults
   MarkScript script_;

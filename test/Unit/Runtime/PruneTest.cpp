@@ -76,6 +76,78 @@ TEST(Prune, HalfOfEachOfFourBlocksFreesTwo) {
   EXPECT_EQ(plan.moves.size(), 32u) << "even the first survivor moves, from slot 1 to 0";
 }
 
+TEST(Prune, WholeBlocksKeepMore) {
+  PruneRequest request = requestOf(4, 16);
+  request.wholeBlocks = true;
+  for (int64_t goes : {0, 1, 15, 16, 17, 32, 63, 64}) {
+    PrunePlan plan = planOf(request, randomScores(64, 5), static_cast<double>(goes) / 64);
+    EXPECT_EQ(static_cast<int64_t>(plan.freed.size()), goes / 16);
+    EXPECT_EQ(static_cast<int64_t>(plan.positions.size()), 64 - goes / 16 * 16);
+    EXPECT_EQ(plan.lastTokens, goes == 64 ? 0 : 16);
+  }
+}
+
+/// Attention over survivors with keys that were rotated by their positions, for a new row at its position and at its place.
+TEST(Prune, APlaceIsNoPosition) {
+  constexpr int64_t features = 128, count = 512, rounds = 30;
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  using Row = std::vector<double>;
+  auto draw = [&] {
+    Row row(features);
+    for (double &x : row)
+      x = normal(random);
+    return row;
+  };
+  Row frequencies;
+  for (size_t i = 0; i < features; i += 2)
+    frequencies.push_back(std::pow(10000.0, -static_cast<double>(i) / features));
+  auto rotated = [&](const Row &row, int64_t position) {
+    Row out(features);
+    for (size_t i = 0; i < features; i += 2) {
+      double angle = static_cast<double>(position) * frequencies[i / 2];
+      out[i] = row[i] * std::cos(angle) - row[i + 1] * std::sin(angle);
+      out[i + 1] = row[i] * std::sin(angle) + row[i + 1] * std::cos(angle);
+    }
+    return out;
+  };
+  double sum = 0;
+  for (int64_t round = 0; round < rounds; ++round) {
+    std::vector<Row> keys, values;
+    for (int64_t i = 0; i < count; ++i) {
+      keys.push_back(draw());
+      values.push_back(draw());
+    }
+    Row query = draw();
+    const Row &sought = keys[2 * (random() % (count / 2)) + 1];
+    for (size_t i = 0; i < features; ++i)
+      query[i] += 2 * sought[i];
+    auto attend = [&](int64_t position) {
+      Row turned = rotated(query, position), out(features);
+      double total = 0;
+      for (int64_t i = 1; i < count; i += 2) { // every second one survives
+        Row key = rotated(keys[static_cast<size_t>(i)], i);
+        double weight = std::exp(std::inner_product(key.begin(), key.end(), turned.begin(), 0.0) / std::sqrt(features));
+        total += weight;
+        for (size_t d = 0; d < features; ++d)
+          out[d] += weight * values[static_cast<size_t>(i)][d];
+      }
+      for (double &x : out)
+        x /= total;
+      return out;
+    };
+    Row right = attend(count), wrong = attend(count / 2);
+    double difference = 0, norm = 0;
+    for (size_t d = 0; d < features; ++d) {
+      difference += (right[d] - wrong[d]) * (right[d] - wrong[d]);
+      norm += right[d] * right[d];
+    }
+    sum += std::sqrt(difference / norm);
+  }
+  EXPECT_GT(sum / rounds, 1.0);
+  EXPECT_LT(sum / rounds, 2.0) << "docs/Rationale/Residency.md has the number";
+}
+
 TEST(Prune, EdgesOfTheRatio) {
   std::vector<float> scores = randomScores(64, 1);
   PrunePlan nothing = planOf(requestOf(4, 16), scores, 0);

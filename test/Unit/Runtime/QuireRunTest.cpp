@@ -180,10 +180,10 @@ TEST_F(QuireRun, Configuration) {
   EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
   std::string printed = readFile(file("stdout"));
   EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  reserve_ratio: 0.1\n"
-                     "block:\n  layers_per_block: 1\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
+                     "block:\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
-                     "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n"
+                     "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n  after_idle_steps: 64\n"
                      "share:\n  prefix_cache: true\n"
                      "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
                      "doctor:\n  page_table_max: 0.05\n  min_hit: 0.9\n  frag_max: 0.1\n"
@@ -306,6 +306,43 @@ TEST_F(QuireRun, StoresPagesEncodedOnRequest) {
   EXPECT_EQ(run({model(), "--print-config", "--slow-tier=memory", "--slow-bytes=1MiB", "--config=" + file("c.yaml")}), 0);
   EXPECT_NE(readFile(file("stdout")).find("quant: int4_g128"), std::string::npos);
   expectRefused({model(), "--config=" + file("c.yaml")}, "compress.quant needs --slow-tier, or memory.slow.kind");
+}
+
+/// A rule for the pages changes no token, and the run says what it chose.
+TEST_F(QuireRun, ChoosesLayersOfAPage) {
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *rule : {"off", "l2", "io"})
+    for (const std::string &tier : {std::string("memory"), "file:" + file("pages")}) {
+      writeFile(file("c.yaml"), "block: {auto: " + std::string(rule) + ", layers_per_block: 2}\n");
+      EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=34KB", "--slow-tier=" + tier, "--slow-bytes=1MiB",
+                     "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+                0)
+          << errors();
+      EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << rule;
+      int64_t layers = json::parse(readFile(file("s.json")))["tiers"]["layers_per_page"];
+      EXPECT_TRUE(*rule == 'o' ? layers == 2 : layers >= 1 && layers <= 3) << rule << ": " << layers;
+    }
+  writeFile(file("c.yaml"), "block: {auto: waste}\n");
+  expectRefused({model(), "--config=" + file("c.yaml")}, "not implemented: block.auto: waste");
+}
+
+/// A cached prefix that nobody reads is compressed, although there is room.
+TEST_F(QuireRun, CompressesWhatIsIdle) {
+  std::vector<int64_t> first(70, 3), second(20, 5);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", first}, {"max_new_tokens", 2}}).dump() + "\n" +
+                                  json({{"id", "b"}, {"prompt", second}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *steps : {"0", "5"}) {
+    writeFile(file("c.yaml"), "compress: {quant: int8_g128, after_idle_steps: " + std::string(steps) + "}\nshare: {prefix_cache: true}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=256KiB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--max-batch=1", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(first, 2));
+    EXPECT_EQ(results()["b"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(second, 30));
+    json codec = json::parse(readFile(file("s.json")))["tiers"]["codec"];
+    EXPECT_EQ(codec["idle_blocks"], *steps == '0' ? 0 : 4) << "70 tokens have four full blocks";
+  }
 }
 
 /// Turns of a request are held; the tokens are the same.

@@ -50,7 +50,7 @@ protected:
   quire_pool *pool = nullptr;
   serving::ModelPointer model = makeModel();
   serving::ExecutorPointer executor;
-  std::vector<quire_sequence> sequences;
+  std::vector<quire_sequence> sequences, fillers;
   std::vector<std::vector<int64_t>> known;
   std::mt19937_64 random{3};
 };
@@ -225,6 +225,145 @@ TEST_F(Resize, MemoryOfFreeBlocksGoesBackToTheSystem) {
   append(1, 100);
 }
 
+/// Every fourth block is in use, and in no layer are three of them together much more than a page of the system.
+TEST_F(Resize, CompactedMemoryGoesBackToTheSystem) {
+  serving::PoolPointer plain = makePool({4096, false, 0, false});
+  pool = plain.get();
+  executor = makeExecutor(model.get(), pool, 1, 4096, 8);
+  constexpr size_t count = 1024;
+  for (size_t i = 0; i < count; ++i) {
+    append(i, 1);
+    quire_sequence fill = 0;
+    ASSERT_EQ(quire_sequence_create(pool, &fill), QUIRE_OK);
+    ASSERT_EQ(quire_sequence_reserve(pool, fill, 3 * blockTokens), QUIRE_OK);
+    fillers.push_back(fill);
+  }
+  for (quire_sequence fill : fillers)
+    ASSERT_EQ(quire_sequence_release(pool, fill), QUIRE_OK);
+  auto kept = [&] {
+    const char *text = nullptr;
+    EXPECT_EQ(quire_doctor(pool, nullptr, &text), QUIRE_OK);
+    return std::string(text).find("kept-memory: blocks in use keep") != std::string::npos;
+  };
+  EXPECT_FALSE(kept());
+  ASSERT_EQ(resizeTo(pool, count), QUIRE_OK) << quire_last_error();
+  auto [before, all] = residentPages(pool);
+  EXPECT_TRUE(kept());
+  quire_compaction done = {sizeof(done), 0, 0};
+  ASSERT_EQ(quire_pool_compact(pool, &done), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(done.blocks, static_cast<int64_t>(count - count / 4));
+  EXPECT_EQ(done.bytes, done.blocks * statsOf(pool).block_bytes);
+  EXPECT_EQ(statsOf(pool).compacted_blocks, done.blocks);
+  EXPECT_EQ(statsOf(pool).compacted_bytes, done.bytes);
+  EXPECT_EQ(statsOf(pool).blocks_limit, static_cast<int64_t>(count));
+  EXPECT_EQ(statsOf(pool).blocks_free, 0);
+  int64_t after = residentPages(pool).first;
+  EXPECT_LE(after, all / 4 + 2 * static_cast<int64_t>(toyInfo().layer_count)) << "and at most a page at each end of a layer";
+  EXPECT_GT(before, 2 * after);
+  EXPECT_FALSE(kept());
+  const char *metrics = nullptr;
+  ASSERT_EQ(quire_metrics(pool, &metrics), QUIRE_OK);
+  EXPECT_NE(std::string(metrics).find("quire_moved_bytes_total{cause=\"compaction\"} " + std::to_string(done.bytes) + "\n"), std::string::npos);
+  for (size_t i = 0; i < count; i += 17)
+    append(i, 2);
+  ASSERT_EQ(quire_pool_compact(pool, nullptr), QUIRE_OK);
+  EXPECT_EQ(statsOf(pool).compacted_blocks, done.blocks) << "nothing is left to do";
+  ASSERT_EQ(resizeTo(pool, 4096), QUIRE_OK) << quire_last_error();
+  append(count, 200);
+}
+
+TEST_F(Resize, WhatCallersKnowThePlaceOfDoesNotMove) {
+  serving::PoolPointer plain = makePool({8});
+  pool = plain.get();
+  executor = makeExecutor(model.get(), pool, 1, 256, 8);
+  for (size_t i = 0; i < 3; ++i)
+    append(i, 1); // blocks 0, 1 and 2
+  quire_block held = 0;
+  int32_t number = -1;
+  ASSERT_EQ(quire_pool_allocate(pool, 1, &held), QUIRE_OK);
+  append(3, 1);
+  const int32_t *table = nullptr;
+  int64_t length = 0;
+  void *address = nullptr, *later = nullptr;
+  EXPECT_EQ(quire_pool_unpin(pool, 0, 2), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "block 2 is not pinned");
+  EXPECT_EQ(quire_pool_pin(pool, 0, 7, 0, &address), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "block 7 is free");
+  ASSERT_EQ(quire_pool_pin(pool, 0, 2, 0, &address), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_release(pool, sequences[0]), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_release(pool, sequences[1]), QUIRE_OK);
+  quire_compaction done = {0, 0, 0};
+  EXPECT_EQ(quire_pool_compact(pool, &done), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "struct_size is not set");
+  done.struct_size = sizeof(done);
+  ASSERT_EQ(quire_pool_compact(pool, &done), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(done.blocks, 1);
+  ASSERT_EQ(quire_sequence_table(pool, sequences[3], &table, &length), QUIRE_OK);
+  EXPECT_EQ(table[0], 0);
+  ASSERT_EQ(quire_sequence_table(pool, sequences[2], &table, &length), QUIRE_OK);
+  EXPECT_EQ(table[0], 2);
+  ASSERT_EQ(quire_block_index(pool, held, &number), QUIRE_OK);
+  EXPECT_EQ(number, 3);
+  for (int i = 1; i < UINT16_MAX; ++i)
+    ASSERT_EQ(quire_pool_pin(pool, 1, 2, 0, &later), QUIRE_OK);
+  EXPECT_EQ(quire_pool_pin(pool, 0, 2, 0, &later), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "block 2 is pinned too often");
+  for (int i = 0; i < UINT16_MAX; ++i)
+    ASSERT_EQ(quire_pool_unpin(pool, 0, 2), QUIRE_OK);
+  ASSERT_EQ(quire_pool_compact(pool, &done), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(done.blocks, 1);
+  ASSERT_EQ(quire_pool_pin(pool, 0, 1, 0, &later), QUIRE_OK);
+  EXPECT_EQ(static_cast<char *>(address) - static_cast<char *>(later), pool->pool->layerBlockBytes(0));
+  append(2, 20);
+  append(3, 20);
+  ASSERT_EQ(quire_block_release(pool, held), QUIRE_OK);
+  EXPECT_EQ(quire_pool_compact(nullptr, nullptr), QUIRE_INVALID_ARGUMENT);
+}
+
+TEST_F(Resize, CachedPrefixesMoveToo) {
+  serving::PoolPointer plain = makePool({12, false, 0, true, true});
+  pool = plain.get();
+  quire_tenant tenant = 0;
+  ASSERT_EQ(quire_tenant_create(pool, nullptr, &tenant), QUIRE_OK);
+  quire_sequence_options options = {sizeof(options), tenant, 0};
+  std::vector<int64_t> tokens(static_cast<size_t>(3 * blockTokens + 1), 1);
+  quire_sequence first = 0, cached = 0, again = 0;
+  ASSERT_EQ(quire_sequence_create(pool, &first), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, first, 4 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_create_with(pool, &options, &cached), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_reserve(pool, cached, 3 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_commit(pool, cached, 3 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_publish(pool, cached, tokens.data(), 3 * blockTokens), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_release(pool, cached), QUIRE_OK);
+  ASSERT_EQ(quire_sequence_release(pool, first), QUIRE_OK);
+  quire_compaction done = {sizeof(done), 0, 0};
+  ASSERT_EQ(quire_pool_act_as(pool, tenant), QUIRE_OK);
+  EXPECT_EQ(quire_pool_compact(pool, &done), QUIRE_INVALID_ARGUMENT) << "not for a tenant";
+  ASSERT_EQ(quire_pool_act_as(pool, 0), QUIRE_OK);
+  ASSERT_EQ(quire_pool_compact(pool, &done), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(done.blocks, 3);
+  EXPECT_EQ(statsOf(pool).blocks_reclaimable, 3);
+  ASSERT_EQ(quire_sequence_create_with(pool, &options, &again), QUIRE_OK);
+  int64_t matched = 0, length = 0;
+  const int32_t *table = nullptr;
+  ASSERT_EQ(quire_sequence_match_prefix(pool, again, tokens.data(), 3 * blockTokens + 1, &matched), QUIRE_OK);
+  EXPECT_EQ(matched, 3 * blockTokens);
+  ASSERT_EQ(quire_sequence_table(pool, again, &table, &length), QUIRE_OK);
+  EXPECT_EQ(std::vector<int32_t>(table, table + length), (std::vector<int32_t>{2, 1, 0}));
+  EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
+}
+
+TEST_F(Resize, PagesWithASlowTierGoTogetherBySizeOnly) {
+  TieredSettings settings;
+  settings.fastPages = 40;
+  make(settings);
+  append(0, 40);
+  quire_compaction done = {sizeof(done), 1, 1};
+  ASSERT_EQ(quire_pool_compact(pool, &done), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(done.blocks, 0);
+  EXPECT_EQ(done.bytes, 0);
+}
+
 TEST_F(Resize, CachedPrefixesGiveWayOnlyIfThatIsEnough) {
   serving::PoolPointer plain = makePool({10, false, 0, true, true});
   pool = plain.get();
@@ -258,4 +397,6 @@ TEST_F(Resize, ASealedArenaKeepsItsSize) {
   EXPECT_EQ(resizeTo(pool, 3), QUIRE_INVALID_ARGUMENT);
   EXPECT_STREQ(quire_last_error(), "the memory of a pool with exportable cannot go back to the system: it is sealed");
   EXPECT_EQ(resizeTo(pool, 4), QUIRE_OK) << quire_last_error();
+  EXPECT_EQ(quire_pool_compact(pool, nullptr), QUIRE_INVALID_ARGUMENT);
+  EXPECT_STREQ(quire_last_error(), "blocks of a pool with exportable do not move: other processes read them");
 }
