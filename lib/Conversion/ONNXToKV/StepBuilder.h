@@ -78,6 +78,7 @@ private:
   bool indexesByData(mlir::Operation *op);
   bool indexesFromOutside(mlir::Operation *op);
   bool isOfLastToken(mlir::Value value);
+  bool movesSelectedRows(mlir::Operation *op, mlir::Value value);
   bool countsPartsOfRows(mlir::Value value);
   std::optional<llvm::SmallVector<int64_t>> constantElements(mlir::Value value);
   const ModelOutput *logitsOutput();

@@ -355,6 +355,21 @@ bool StepBuilder::planPartsOfRows(Operation *op, Value value) {
   });
 }
 
+/// The selected rows lie on another axis of the result than of an operand: an axis that the op names would be another one in the step.
+bool StepBuilder::movesSelectedRows(Operation *op, Value value) {
+  auto rowAxis = [&](Value of) {
+    std::optional<RankedTensorType> type = isOfLastToken(of) ? stepType(of) : std::nullopt;
+    const int64_t *axis = type ? llvm::find(type->getShape(), ShapedType::kDynamic) : nullptr;
+    return type && axis != type->getShape().end() ? std::optional<int64_t>(axis - type->getShape().begin()) : std::nullopt;
+  };
+  auto rankOf = [](Value of) { return cast<RankedTensorType>(of.getType()).getRank(); };
+  std::optional<int64_t> to = rowAxis(value);
+  return to && llvm::any_of(op->getOperands(), [&](Value operand) {
+           std::optional<int64_t> from = rowAxis(operand);
+           return from && rankOf(operand) == rankOf(value) && *from != *to;
+         });
+}
+
 /// The op can be emitted again on the rows of the step.
 bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
   std::string why;
@@ -378,6 +393,8 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     plan.needs.truncate(1); // where the data goes is said by the type
   else if (isa<onnx::SplitOp, onnx::TileOp>(op))
     plan.needs.truncate(1);
+  else if (movesSelectedRows(op, value))
+    return fail(op, "not implemented: on the axis of the token that is selected");
   return true;
 }
 

@@ -40,6 +40,13 @@ FORMS = {
                           "%early = onnx.Less %q_index, %four : (tensor<?xi64>, tensor<i64>) -> tensor<?xi1>",
                           "%chosen = onnx.Where %early, %q_index, %seven : (tensor<?xi1>, tensor<?xi64>, tensor<i64>) -> tensor<?xi64>"], POSITIONS, "%q_index"),
         "not implemented: integers of this form: "),
+    "joined-tokens": (
+        after("%joined", ["%last_from = onnx.constant dense<-1> : tensor<1xi64>", "%last_to = onnx.constant dense<9223372036854775807> : tensor<1xi64>",
+                          "%token_axis = onnx.constant dense<1> : tensor<1xi64>",
+                          f"%last = onnx.Slice %o2, %last_from, %last_to, %token_axis, %none : ({ROWS}, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, none) -> {ROWS}",
+                          f"%twice = onnx.Concat %last, %last {{axis = 1 : i64}} : ({ROWS}, {ROWS}) -> {ROWS}",
+                          f"%joined = onnx.ReduceMean %twice, %token_axis {{keepdims = 1 : i64, noop_with_empty_axes = 0 : i64}} : ({ROWS}, tensor<1xi64>) -> {ROWS}"]),
+        "onnx.ReduceMean: not implemented: on the axis of the token that is selected"),
     "before-the-table": (
         after("%before", ["%far = onnx.constant dense<-33> : tensor<i64>",
                           "%before = onnx.Add %q_index, %far : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>"], POSITIONS, "%q_index"),
