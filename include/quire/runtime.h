@@ -136,10 +136,21 @@ typedef enum quire_page_rule {
   QUIRE_PAGES_BY_CACHE = 1,   /* the most whose page is within the L2 cache of a core / (2 * concurrency), and within 4 KiB and 4 MiB */
   QUIRE_PAGES_BY_TRANSFER = 2 /* the fewest whose pages move with 80 % of the best speed of all choices, in batches of 32, measured on the tier */
 } quire_page_rule;
+/* A slow tier under another one. Pages that give way go to the uppermost tier with a free slot and are read back
+ * from there; a tier that is full or that fails sends the next ones to the tiers below it. */
+typedef struct quire_lower_tier_options {
+  size_t struct_size;
+  const char *where; /* as in quire_slow_tier_options; the file of each tier is its own */
+  uint64_t bytes;
+  int32_t checksum;  /* as there */
+  const struct quire_lower_tier_options *lower; /* the tier below this one; NULL: this is the last */
+} quire_lower_tier_options;
 
 /* A second, slow tier under the pool's memory, which `bytes` of quire_pool_options then is: the fast tier. A *page* is one block
- * of `layers_per_page` layers; pages move between the tiers while steps run. The pool has as many blocks as both tiers
- * hold, less a sixteenth of the fast one. */
+ * of `layers_per_page` layers; pages move between the tiers while steps run. The pool has as many blocks as all tiers
+ * hold, less a sixteenth of the fast one, but at most what the slow ones add. With a codec it has those of the slow tiers only;
+ * if these are fewer than those of the fast one alone, that is refused with QUIRE_INVALID_ARGUMENT. So are files larger than the free space of their file system, and, with QUIRE_OUT_OF_MEMORY, tables
+ * that do not fit into the memory that is available. */
 typedef struct quire_slow_tier_options {
   size_t struct_size;
   const char *where; /* "memory", "file:PATH", "throttled" or "throttled:LATENCY,BANDWIDTH", such as throttled:100us,2GB/s */
@@ -155,6 +166,7 @@ typedef struct quire_slow_tier_options {
   const char *codec;
   int64_t page_rule;   /* quire_page_rule; 1, 2, 4 and so on or all layers */
   int64_t concurrency; /* sequences of a step, for the rule by cache; 0: 8 */
+  const quire_lower_tier_options *lower; /* the tier below this one, all with the same codec; NULL: none */
 } quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
@@ -204,7 +216,22 @@ typedef struct quire_paging_stats {
   double codec_error;                       /* of these: norm of all differences / norm of all K and V */
   int64_t layers_per_page;                  /* as given, or as page_rule chose */
   int64_t idle_blocks;                      /* sent to the slow tier since no step used them, see idle_steps of quire_pool_tuning */
+  int64_t pages_refused_held;               /* pages in the fast tier now that cannot leave it, since the codec did not take them */
+  int64_t slow_tiers;                       /* see quire_pool_get_tier_stats */
 } quire_paging_stats;
+
+/* What one of the slow tiers did since the pool was made; the tiers add up to what quire_paging_stats has. */
+typedef struct quire_tier_stats {
+  size_t struct_size;
+  const char *name;       /* "memory", "file" or "throttled"; valid as long as the pool */
+  int64_t pages;          /* that it holds at most */
+  int64_t pages_used;     /* slots that have a page, or are being erased */
+  int64_t pages_given_up; /* slots that failed: they are never used again */
+  int64_t closed;         /* 1: it is full below its quota, or fails, and takes no new pages */
+  int64_t pages_in;       /* loads that succeeded */
+  int64_t pages_out;      /* write-backs */
+  int64_t retries, pages_lost, no_space, erasures_failed;
+} quire_tier_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
  * never moved, never grown; all of it is committed here, so that no step waits for memory. Fails with
@@ -218,6 +245,9 @@ void quire_pool_destroy(quire_pool *pool);
 quire_status quire_pool_get_stats(const quire_pool *pool, quire_pool_stats *out);
 
 quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_stats *out);
+
+/* `tier` counts from 0, the one below the fast tier; QUIRE_INVALID_ARGUMENT if there are not so many. */
+quire_status quire_pool_get_tier_stats(const quire_pool *pool, int64_t tier, quire_tier_stats *out);
 
 /* What is fetched ahead of need. */
 typedef enum quire_prefetch {

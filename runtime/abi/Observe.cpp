@@ -76,6 +76,10 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());
   vitals.fastBytes = pager->fastPages() * pager->geometry().pageBytes;
   vitals.slowBytes = pager->slow().slots().total() * pager->slow().storedPageBytes();
+  const TierSlots &slots = pager->slow().slots();
+  vitals.slowTiers = slots.members().size();
+  for (size_t member = 0; member < vitals.slowTiers; ++member)
+    vitals.closedTiers += !slots.isOpen(member);
   vitals.codec = pager->slow().codec();
   if (CodecError error = pager->slow().codecError(); error.samples > 0)
     vitals.codecError = error.relativeL2;
@@ -133,6 +137,17 @@ static void subtract(PagerCounters &from, const PagerCounters &part) {
   std::memcpy(static_cast<void *>(&from), left, sizeof(left));
 }
 
+static std::vector<TierSample> tiersOf(const Pager &pager) {
+  const TierSlots &slots = pager.slow().slots();
+  std::vector<TierSample> tiers;
+  for (size_t member = 0; member < slots.members().size(); ++member) {
+    const auto &[name, total] = slots.members()[member];
+    const TierCounters &counters = pager.tierCounters(member);
+    tiers.push_back({name, std::to_string(member + 1), &counters, total - slots.freeOf(member) - counters.givenUp, total, !slots.isOpen(member)});
+  }
+  return tiers;
+}
+
 /// Samples of one metric add up to what the pool counted.
 static std::string metricsOf(const Pool &pool) {
   const Pager *pager = pool.pager();
@@ -159,7 +174,7 @@ static std::string metricsOf(const Pool &pool) {
     if (CodecError error = slow.codecError(); error.samples > 0)
       gauges.push_back({"quire_codec_error_ratio", "Norm of what a codec changed, of a sample of the pages stored, to their norm.", tier, error.relativeL2});
   }
-  return prometheusText(counters, latencies, gauges);
+  return prometheusText(counters, latencies, gauges, pager ? tiersOf(*pager) : std::vector<TierSample>());
 }
 
 extern "C" {

@@ -128,6 +128,16 @@ quire_status quire_pool_get_paging_stats(const quire_pool *pool, quire_paging_st
   return writeResult(pagingStats(*pool->pool), out) ? QUIRE_OK : report(badStructSize());
 }
 
+quire_status quire_pool_get_tier_stats(const quire_pool *pool, int64_t tier, quire_tier_stats *out) {
+  if (!pool || !out)
+    return nullArgument("pool and out");
+  return guarded([&] {
+    quire_tier_stats stats;
+    QUIRE_TRY(tierStats(*pool->pool, tier, stats));
+    return writeResult(stats, out) ? success() : badStructSize();
+  });
+}
+
 quire_status quire_pool_settle(quire_pool *pool) {
   return pool ? guarded([&] {
     if (pool->pool->pager())

@@ -10,6 +10,9 @@
 
 namespace quire::runtime {
 
+/// A longer list is taken for one that ends in itself.
+static constexpr size_t maxSlowTiers = 16;
+
 static Status outOfRange(const char *what, int64_t value) {
   return failure(QUIRE_INVALID_ARGUMENT, "slow tier: %s is out of range: %lld", what, static_cast<long long>(value));
 }
@@ -33,6 +36,28 @@ static Status chooseLayers(const quire_model_info &info, const quire_slow_tier_o
   return made.ok() ? chosen : made;
 }
 
+/// Appends the tiers from `given` on.
+static Status readLowerTiers(const quire_lower_tier_options *given, std::vector<TierQuota> &out) {
+  while (given) {
+    quire_lower_tier_options options;
+    if (!readOptions(given, options))
+      return badStructSize();
+    if (!options.where)
+      return failure(QUIRE_INVALID_ARGUMENT, "expected the place of slow tier %zu, but got null", out.size() + 1);
+    if (out.size() == maxSlowTiers)
+      return failure(QUIRE_INVALID_ARGUMENT, "expected at most %zu slow tiers, but got more", maxSlowTiers);
+    TierQuota quota{{}, options.bytes};
+    QUIRE_TRY(parseTier(options.where, quota.tier));
+    if (quota.tier.kind == TierOptions::Kind::None)
+      return failure(QUIRE_INVALID_ARGUMENT, "expected a place for slow tier %zu, but got none", out.size() + 1);
+    if (options.checksum != 0)
+      quota.tier.memoryChecksum = quota.tier.fileChecksum = options.checksum > 0;
+    out.push_back(std::move(quota));
+    given = options.lower;
+  }
+  return success();
+}
+
 Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options *given, Pool::Options &out) {
   if (!given)
     return success();
@@ -44,7 +69,7 @@ Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options 
   TierOptions tier;
   QUIRE_TRY(parseTier(options.where, tier));
   if (tier.kind == TierOptions::Kind::None)
-    return success();
+    return options.lower ? failure(QUIRE_INVALID_ARGUMENT, "expected a slow tier above another, but got none") : success();
   if (options.replacement < QUIRE_REPLACE_SCAN || options.replacement > QUIRE_REPLACE_ARC)
     return outOfRange("replacement", options.replacement);
   if (options.prefetch_window < -1 || options.prefetch_window > INT32_MAX)
@@ -68,10 +93,13 @@ Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options 
   out.clock = std::make_shared<SystemClock>();
   QUIRE_TRY(chooseLayers(info, options, tier, out));
   Clock *clock = out.clock.get();
-  uint64_t bytes = options.bytes, fast = out.bytes;
-  out.slowTier = [tier, clock, bytes, fast](uint64_t pageBytes, std::unique_ptr<Tier> &made, std::unique_ptr<Mover> &mover) {
+  uint64_t fast = out.bytes;
+  std::vector<TierQuota> tiers = {{tier, options.bytes}};
+  QUIRE_TRY(readLowerTiers(options.lower, tiers));
+  out.slowPlan = [tiers](uint64_t pageBytes, TierPlan &plan) { return planTiers(tiers, pageBytes, plan); };
+  out.slowTier = [tiers, clock, fast](uint64_t pageBytes, std::unique_ptr<Tier> &made, std::unique_ptr<Mover> &mover) {
     Status status;
-    made = createTier(tier, pageBytes, bytes, *clock, status);
+    made = createTiers(tiers, pageBytes, *clock, status);
     QUIRE_TRY(status);
     mover = createThreadMover(*clock, Pager::transfersFor(fast / pageBytes));
     return success();
@@ -125,11 +153,36 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.pages_refused, c.refused},
       {&stats.codec_samples, error.samples},
       {&stats.idle_blocks, static_cast<uint64_t>(pool.idleBlocks())},
+      {&stats.pages_refused_held, pager->refusedPages()},
+      {&stats.slow_tiers, pager->slow().slots().members().size()},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)
     *field = static_cast<int64_t>(value);
   return stats;
+}
+
+Status tierStats(const Pool &pool, int64_t tier, quire_tier_stats &out) {
+  const Pager *pager = pool.pager();
+  int64_t count = pager ? static_cast<int64_t>(pager->slow().slots().members().size()) : 0;
+  if (tier < 0 || tier >= count)
+    return failure(QUIRE_INVALID_ARGUMENT, "no slow tier %lld: the pool has %lld", static_cast<long long>(tier), static_cast<long long>(count));
+  const TierSlots &slots = pager->slow().slots();
+  size_t member = static_cast<size_t>(tier);
+  const TierCounters &c = pager->tierCounters(member);
+  out = {};
+  out.name = slots.members()[member].name.c_str();
+  out.pages = slots.members()[member].slots;
+  out.pages_given_up = static_cast<int64_t>(c.givenUp);
+  out.pages_used = out.pages - slots.freeOf(member) - out.pages_given_up;
+  out.closed = !slots.isOpen(member);
+  out.pages_in = static_cast<int64_t>(c.pagesIn);
+  out.pages_out = static_cast<int64_t>(c.pagesOut);
+  out.retries = static_cast<int64_t>(c.retries);
+  out.pages_lost = static_cast<int64_t>(c.pagesLost);
+  out.no_space = static_cast<int64_t>(c.noSpace);
+  out.erasures_failed = static_cast<int64_t>(c.erasuresFailed);
+  return success();
 }
 
 } // namespace quire::runtime

@@ -13,6 +13,9 @@ Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options 
 /// struct_size is left to the caller.
 quire_paging_stats pagingStats(const Pool &pool);
 
+/// The same; QUIRE_INVALID_ARGUMENT: no such tier.
+Status tierStats(const Pool &pool, int64_t tier, quire_tier_stats &out);
+
 } // namespace quire::runtime
 
 #endif // QUIRE_RUNTIME_ABI_SLOWTIER_H

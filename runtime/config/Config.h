@@ -41,6 +41,7 @@ struct Config {
       int64_t latency;
       uint64_t bandwidth;
     } slow;
+    std::vector<std::string> slower; // "WHERE SIZE"
     double reserveRatio;
   } memory;
   struct {

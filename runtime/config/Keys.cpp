@@ -53,6 +53,8 @@ const std::vector<Key> &allKeys() {
        "of each transfer of a throttled tier", FIELD(memory.slow.latency)},
       {"memory.slow.bandwidth", T::Rate, 1, tib, {}, "2GB/s", fixed, works,
        "of a throttled tier", FIELD(memory.slow.bandwidth)},
+      {"memory.slower", T::Tiers, 0, 0, {}, "[]", fixed, works,
+       "tiers below that one, in their order, each with its budget; all have its checksums", FIELD(memory.slower)},
       {"memory.reserve_ratio", T::Ratio, 0, 0.5, {}, "0.1", reloadable, works,
        "share of the fast tier's blocks that new sequences leave to those that run, for their growth and for copies on write", FIELD(memory.reserveRatio)},
 
@@ -159,6 +161,8 @@ bool checkTogether(const Config &config, const char *&key, std::string &why) {
     return wrong("memory.slow.kind", "expected memory.slow.path beside kind file, but got none");
   if (slow.kind != SlowKind::None && slow.bytes == 0)
     return wrong("memory.slow.kind", "expected memory.slow.bytes beside a kind, but got none");
+  if (slow.kind == SlowKind::None && !config.memory.slower.empty())
+    return wrong("memory.slower", "expected memory.slow.kind beside it, but got none");
   if (config.block.adaptive.base > config.block.adaptive.max)
     return wrong("block.adaptive.base", "expected at most block.adaptive.max, but got more");
   if (config.document.paragraphPage > config.document.chapterPage)

@@ -10,7 +10,7 @@
 namespace quire::config {
 
 /// What a key holds. A choice is the index of its name.
-using Value = std::variant<uint64_t, int64_t, double, bool, std::string, std::vector<int64_t>>;
+using Value = std::variant<uint64_t, int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<std::string>>;
 
 struct Key {
   enum class Type {
@@ -22,7 +22,8 @@ struct Key {
     Switch, // bool
     Choice, // int64_t
     Path,   // string
-    Counts  // vector of int64_t
+    Counts, // vector of int64_t
+    Tiers   // vector of string, as splitTier() reads them
   };
 
   const char *name; // with its sections, such as "memory.slow.path"
@@ -39,6 +40,12 @@ struct Key {
 };
 
 const std::vector<Key> &allKeys();
+
+/// Whether its value is a list.
+bool isList(const Key &key);
+
+/// "file:/var/tmp/kv 1GiB": a tier, as in quire_slow_tier_options, and its bytes. False: it is none.
+bool splitTier(std::string_view text, std::string &where, uint64_t &bytes);
 
 /// "a size of 4KiB to 4MiB".
 std::string expectedOf(const Key &key);

@@ -86,7 +86,7 @@ public:
       return takeName(mark, text);
     bool plain = tag != "!"; // not in quotes
     using Type = Key::Type;
-    if (!key_ || (key_->type == Type::Counts && !list_) ||
+    if (!key_ || (isList(*key_) && !list_) ||
         (!plain && (key_->type == Type::Count || key_->type == Type::Ratio || key_->type == Type::Switch ||
                     key_->type == Type::Counts)))
       refuseValue(mark, plain ? shown(text) : "a text");
@@ -102,10 +102,13 @@ public:
                        YAML::EmitterStyle::value) override {
     refuseAnchor(mark, anchor);
     refuseTag(mark, tag);
-    if (!key_ || key_->type != Key::Type::Counts || list_)
+    if (!key_ || !isList(*key_) || list_)
       refuseValue(mark, "a list");
     list_ = true;
-    value_ = std::vector<int64_t>();
+    if (key_->type == Key::Type::Tiers)
+      value_ = std::vector<std::string>();
+    else
+      value_ = std::vector<int64_t>();
   }
 
   void OnSequenceEnd() override { finishKey(); }
@@ -143,7 +146,7 @@ private:
   [[noreturn]] void refuseValue(const YAML::Mark &mark, const std::string &got) const {
     if (key_)
       throw Refusal{mark, std::string(key_->name) + ": expected " +
-                              (key_->type == Key::Type::Counts && !list_ ? "a list" : expectedOf(*key_)) + ", but got " + got};
+                              (isList(*key_) && !list_ ? "a list" : expectedOf(*key_)) + ", but got " + got};
     std::string what = section_ ? name_ + ": expected a map" : sections_.empty() ? "expected a map" : "expected a key";
     throw Refusal{mark, what + ", but got " + got};
   }

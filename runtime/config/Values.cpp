@@ -2,6 +2,7 @@
 // Values of keys as text, and what is made of the table alone: defaults, comparison, documentation.
 #include "config/Keys.h"
 #include "core/Quantities.h"
+#include "tier/TierOptions.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,6 +15,7 @@ using namespace runtime;
 
 static constexpr size_t maxPathBytes = 4096;
 static constexpr size_t maxListLength = 4096;
+static constexpr size_t maxTiers = 15; // below the first one
 
 /// As short as reads back the same.
 static std::string printNumber(double value) {
@@ -54,6 +56,8 @@ static std::string rangeOf(const Key &key) {
     return "true or false";
   case Key::Type::Path:
     return "text of 1 to " + std::to_string(maxPathBytes) + " bytes";
+  case Key::Type::Tiers:
+    return "TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most " + std::to_string(maxTiers) + " of them";
   default:
     return printBound(key, key.low) + " to " + printBound(key, key.high);
   }
@@ -79,8 +83,21 @@ static const char *typeName(const Key &key) {
     return "path";
   case Key::Type::Counts:
     return "list of counts";
+  case Key::Type::Tiers:
+    return "list of tiers";
   }
   return "";
+}
+
+bool isList(const Key &key) { return key.type == Key::Type::Counts || key.type == Key::Type::Tiers; }
+
+bool splitTier(std::string_view text, std::string &where, uint64_t &bytes) {
+  size_t space = text.rfind(' ');
+  if (space == std::string_view::npos)
+    return false;
+  where = text.substr(0, space);
+  TierOptions tier;
+  return parseTier(where, tier).ok() && tier.kind != TierOptions::Kind::None && parseSize(text.substr(space + 1), bytes) && bytes > 0;
 }
 
 std::string expectedOf(const Key &key) {
@@ -88,6 +105,7 @@ std::string expectedOf(const Key &key) {
   case Key::Type::Choice:
   case Key::Type::Switch:
   case Key::Type::Path:
+  case Key::Type::Tiers:
     return rangeOf(key);
   case Key::Type::Size:
     return "a size (KiB, MiB, GiB, TiB, or KB, MB, GB, TB) of " + rangeOf(key);
@@ -134,6 +152,24 @@ static bool parsePath(std::string_view text, Value &out) {
   return text.size() <= maxPathBytes && !text.empty();
 }
 
+template <typename Element>
+static std::vector<Element> &listIn(Value &value) {
+  if (!std::holds_alternative<std::vector<Element>>(value))
+    value = std::vector<Element>();
+  return std::get<std::vector<Element>>(value);
+}
+
+static bool parseTierOf(std::string_view text, Value &out) {
+  Value path;
+  std::string where;
+  uint64_t bytes;
+  std::vector<std::string> &list = listIn<std::string>(out);
+  if (list.size() == maxTiers || !parsePath(text, path) || !splitTier(text, where, bytes))
+    return false;
+  list.emplace_back(text);
+  return true;
+}
+
 bool parseValue(const Key &key, std::string_view text, Value &out) {
   switch (key.type) {
   case Key::Type::Size:
@@ -158,14 +194,14 @@ bool parseValue(const Key &key, std::string_view text, Value &out) {
     return parsePath(text, out);
   case Key::Type::Counts: {
     Value element;
-    if (!std::holds_alternative<std::vector<int64_t>>(out))
-      out = std::vector<int64_t>();
-    std::vector<int64_t> &list = std::get<std::vector<int64_t>>(out);
+    std::vector<int64_t> &list = listIn<int64_t>(out);
     if (list.size() == maxListLength || !parseCount(key, text, element))
       return false;
     list.push_back(std::get<int64_t>(element));
     return true;
   }
+  case Key::Type::Tiers:
+    return parseTierOf(text, out);
   }
   return false;
 }
@@ -209,19 +245,27 @@ std::string printValue(const Key &key, const Value &value) {
       text += (text.empty() ? "" : ", ") + std::to_string(element);
     return "[" + text + "]";
   }
+  case Key::Type::Tiers: {
+    std::string text;
+    for (const std::string &tier : std::get<std::vector<std::string>>(value))
+      text += (text.empty() ? "" : ", ") + quoted(tier);
+    return "[" + text + "]";
+  }
   }
   return {};
 }
 
-/// Defaults stand in the table as in a file; the only list is in brackets there.
+/// Defaults stand in the table as in a file; lists are in brackets there, and have one element or none.
 Config::Config() {
   for (const Key &key : allKeys()) {
     std::string_view text = key.initial;
     Value value;
-    if (key.type == Key::Type::Counts)
+    if (isList(key))
       text = text.substr(1, text.size() - 2);
     if (key.type == Key::Type::Path && text.empty())
       value = std::string();
+    else if (key.type == Key::Type::Tiers && text.empty())
+      value = std::vector<std::string>();
     else
       parseValue(key, text, value);
     key.set(*this, value);

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,6 +25,16 @@ static constexpr size_t hugePage = size_t(2) << 20;
 uint64_t physicalMemory() {
   long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
   return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : UINT64_MAX;
+}
+
+uint64_t availableMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string line;
+  unsigned long long kib;
+  while (std::getline(file, line))
+    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1)
+      return uint64_t(kib) << 10;
+  return UINT64_MAX;
 }
 
 MappedMemory::MappedMemory(MappedMemory &&other) noexcept

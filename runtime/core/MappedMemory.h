@@ -13,6 +13,9 @@ namespace quire::runtime {
 /// Bytes of memory that this machine has; UINT64_MAX if unknown.
 uint64_t physicalMemory();
 
+/// Bytes that programs can take now without making the system swap; UINT64_MAX if unknown.
+uint64_t availableMemory();
+
 class MappedMemory {
 public:
   enum class Pages {

@@ -156,7 +156,11 @@ void Examination::examineTransfers() {
         format("%llu slots of the slow tier could not be erased and may still hold keys and values of sequences that ended: erase the device",
                static_cast<unsigned long long>(c.erasuresFailed)),
         "");
-  if (c.noSpace > 0)
+  if (c.noSpace > 0 && v_.slowTiers > 1)
+    add("slow-tier-full", Severity::Problem, static_cast<double>(c.noSpace), 0,
+        format("a slow tier had no room for %llu pages; %zu of %zu tiers take nothing new", static_cast<unsigned long long>(c.noSpace), v_.closedTiers, v_.slowTiers),
+        "memory.slower: one more tier below, on another device");
+  else if (c.noSpace > 0)
     add("slow-tier-full", Severity::Problem, static_cast<double>(c.noSpace), 0,
         format("the slow tier had no room for %llu pages", static_cast<unsigned long long>(c.noSpace)),
         v_.slowBytes ? "memory.slow.bytes: " + printSize(v_.slowBytes) + " -> " + printSize(2 * v_.slowBytes) : "");

@@ -27,7 +27,8 @@ struct Vitals {
   uint32_t topk = 0;
   uint64_t blockTokens = 0; // 0: not known
   uint64_t fastBytes = 0;
-  uint64_t slowBytes = 0; // as pages lie there
+  uint64_t slowBytes = 0; // as pages lie there; of all slow tiers
+  size_t slowTiers = 1, closedTiers = 0; // those that take no new pages
   Codec codec = Codec::None; // of the slow tier
   std::optional<double> reserveRatio; // configured, in [0, 1)
 

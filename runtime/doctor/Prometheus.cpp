@@ -108,8 +108,39 @@ static void addLatency(std::string &out, const LatencySample &sample) {
   addSample(out, name + "_count", labels, std::to_string(below));
 }
 
+/// Each slow tier's part of what the pool counts.
+static void addTiers(std::string &out, const std::vector<TierSample> &tiers) {
+  struct {
+    const char *name, *help;
+    bool gauge;
+    uint64_t (*value)(const TierSample &);
+  } const metrics[] = {
+      {"quire_slow_tier_pages", "Pages that a slow tier holds at most.", true, [](const TierSample &t) { return t.pages; }},
+      {"quire_slow_tier_pages_used", "Slots of a slow tier that have a page, or are being erased.", true, [](const TierSample &t) { return t.pagesUsed; }},
+      {"quire_slow_tier_closed", "1: the tier is full below its quota, or fails, and takes no new pages.", true, [](const TierSample &t) { return uint64_t(t.closed); }},
+      {"quire_slow_tier_pages_in_total", "Pages that a slow tier gave back.", false, [](const TierSample &t) { return t.counters->pagesIn; }},
+      {"quire_slow_tier_pages_out_total", "Pages that a slow tier was given.", false, [](const TierSample &t) { return t.counters->pagesOut; }},
+      {"quire_slow_tier_retries_total", "Transfers of a slow tier that failed and were repeated.", false, [](const TierSample &t) { return t.counters->retries; }},
+      {"quire_slow_tier_pages_lost_total", "Pages that a slow tier could not give back.", false, [](const TierSample &t) { return t.counters->pagesLost; }},
+      {"quire_slow_tier_no_space_total", "Stores that a slow tier had no room for.", false, [](const TierSample &t) { return t.counters->noSpace; }},
+      {"quire_slow_tier_erasures_failed_total", "Slots of a slow tier that could not be erased.", false, [](const TierSample &t) { return t.counters->erasuresFailed; }},
+      {"quire_slow_tier_slots_given_up_total", "Slots of a slow tier that are never used again.", false, [](const TierSample &t) { return t.counters->givenUp; }},
+  };
+  for (const auto &metric : metrics) {
+    if (tiers.empty())
+      return;
+    addHeader(out, metric.name, metric.help, metric.gauge ? "gauge" : "counter");
+    for (const TierSample &tier : tiers) {
+      std::string labels;
+      addLabel(labels, "tier", tier.tier);
+      addLabel(labels, "level", tier.level);
+      addSample(out, metric.name, labels, std::to_string(metric.value(tier)));
+    }
+  }
+}
+
 std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
-                           const std::vector<GaugeSample> &gauges) {
+                           const std::vector<GaugeSample> &gauges, const std::vector<TierSample> &tiers) {
   std::string out;
   for (const Metric &metric : metrics()) {
     if (counters.empty())
@@ -132,6 +163,7 @@ std::string prometheusText(const std::vector<CounterSample> &counters, const std
     addHeader(out, gauge.name, gauge.help, "gauge");
     addSample(out, gauge.name, labels, value);
   }
+  addTiers(out, tiers);
   if (!latencies.empty())
     addHeader(out, "quire_latency_seconds", "Time of operations on pages.", "histogram");
   for (const LatencySample &sample : latencies)

@@ -23,6 +23,14 @@ struct LatencySample {
   const Histogram *histogram;
 };
 
+/// One of the slow tiers; `level` counts them from 1, the upper one.
+struct TierSample {
+  std::string tier, level;
+  const TierCounters *counters;
+  uint64_t pagesUsed, pages;
+  bool closed;
+};
+
 /// What is, not what has happened so far.
 struct GaugeSample {
   std::string name, help, tier;
@@ -32,7 +40,7 @@ struct GaugeSample {
 /// Text format 0.0.4: each metric with HELP and TYPE once, then a line for each
 /// sample; times in seconds. Samples with equal labels are the caller's mistake.
 std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
-                           const std::vector<GaugeSample> &gauges = {});
+                           const std::vector<GaugeSample> &gauges = {}, const std::vector<TierSample> &tiers = {});
 
 } // namespace quire::runtime
 

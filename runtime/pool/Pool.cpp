@@ -22,11 +22,15 @@ Pool::Pool(uint32_t blocks, const Options &options)
     : poison_(options.poison), zeroOnFree_(options.zeroOnFree), allocator_(blocks, options.order),
       callerReferences_(blocks), blockTenants_(blocks), written_(blocks) {}
 
+static uint64_t tableBytesPerBlock(uint64_t prefixBytes) {
+  return BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint8_t) + prefixBytes;
+}
+
 /// Memory is given on first touch, so a pool that can never be filled would only fail in the middle of a run. Its
 /// tables are touched at once and may alone be too large.
 static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes, uint64_t prefixBytes) {
   uint64_t arena = blocks * blockBytes; // at most the budget
-  uint64_t tables = blocks * (BlockAllocator::bytesPerBlock() + 2 * sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint8_t) + prefixBytes);
+  uint64_t tables = blocks * tableBytesPerBlock(prefixBytes);
   uint64_t memory = physicalMemory();
   if (arena <= memory && tables <= memory - arena)
     return success();
@@ -82,6 +86,25 @@ Status Pool::checkPrefetch(const Prefetching &prefetch) const {
   return failure(QUIRE_INVALID_ARGUMENT, "prefetch strategy: hotspot and hybrid need a model that tells what it attends to, but no layer of this one does");
 }
 
+/// A slow tier is cheap for its size, and its tables grow with it: a page of 4 KiB has some 130 bytes of them.
+Status Pool::checkPlan(const Options &options, const PageGeometry &geometry, uint64_t slotBytes, uint64_t bytesPerBlock) {
+  if (!options.slowPlan)
+    return success();
+  TierPlan plan;
+  QUIRE_TRY(options.slowPlan(slotBytes, plan));
+  uint64_t fast = Pager::fastPagesOf(geometry, options.bytes);
+  uint64_t blocks = Pager::blocksFor(geometry, fast, plan.slots, options.codec != Codec::None);
+  uint64_t tables = Pager::tableBytes(geometry, blocks, fast, plan.slots) + blocks * bytesPerBlock;
+  uint64_t pages = fast * geometry.pageBytes + plan.memoryBytes, memory = availableMemory();
+  if (pages <= memory && tables <= memory - pages)
+    return success();
+  return failure(QUIRE_OUT_OF_MEMORY,
+                 "slow tiers of %llu pages: expected that pages and tables fit into the %llu bytes of memory that are available, but got %llu bytes "
+                 "of pages in memory and %llu bytes of tables, %llu for each page; lower memory.slow.bytes (--slow-bytes) or memory.fast_bytes (--kv-bytes)",
+                 static_cast<unsigned long long>(plan.slots), static_cast<unsigned long long>(memory), static_cast<unsigned long long>(pages),
+                 static_cast<unsigned long long>(tables), static_cast<unsigned long long>(tables / (fast + plan.slots)));
+}
+
 Status Pool::createPager(const quire_model_info &info, const Options &options, Clock &clock,
                          std::unique_ptr<Pager> &out) {
   PageGeometry geometry;
@@ -91,6 +114,7 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
   uint64_t slotBytes = geometry.pageBytes;
   if (options.codec != Codec::None)
     QUIRE_TRY(CodecTier::slotBytes(options.codec, info, geometry, slotBytes));
+  QUIRE_TRY(checkPlan(options, geometry, slotBytes, tableBytesPerBlock(options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0)));
   QUIRE_TRY(options.slowTier(slotBytes, tier, mover));
   if (options.codec != Codec::None)
     tier = std::make_unique<CodecTier>(std::move(tier), options.codec, info, geometry);

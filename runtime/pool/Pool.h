@@ -13,6 +13,7 @@
 #include "residency/Pager.h"
 #include "share/PrefixCache.h"
 #include "share/Tenants.h"
+#include "tier/TierOptions.h"
 
 #include <cstdint>
 #include <functional>
@@ -36,6 +37,8 @@ public:
     /// With a slow tier `bytes` is the size of the fast one. Makes the tier and
     /// what moves pages, for pages of that size; without it everything is in memory.
     std::function<Status(uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover)> slowTier;
+    /// What the above will make, which must fit into the machine; null: it is not asked.
+    std::function<Status(uint64_t pageBytes, TierPlan &out)> slowPlan;
     Codec codec = Codec::None; // of the slow tier's pages, whose size is then that of encoded ones
     std::shared_ptr<Clock> clock; // of the above; null: the system's
     int64_t layersPerPage = 1;
@@ -308,6 +311,7 @@ private:
   Status movePage(uint32_t group, const int32_t *from, const int64_t *slots, int32_t to);
   static void shortenPositions(Sequence &sequence);
   void dropPositions(Sequence &sequence, size_t first, size_t last, const std::vector<int64_t> &survivors);
+  static Status checkPlan(const Options &options, const PageGeometry &geometry, uint64_t slotBytes, uint64_t bytesPerBlock);
   static Status createPager(const quire_model_info &info, const Options &options, Clock &clock,
                             std::unique_ptr<Pager> &out);
   Status createArena(const quire_model_info &info, bool exportable);

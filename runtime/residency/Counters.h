@@ -55,6 +55,17 @@ struct PagerCounters {
   uint64_t steps = 0;
 };
 
+/// Of one of the slow tiers: its part of what PagerCounters has under the same names.
+struct TierCounters {
+  uint64_t pagesIn = 0;  // loads that succeeded
+  uint64_t pagesOut = 0; // write-backs
+  uint64_t retries = 0;
+  uint64_t pagesLost = 0;
+  uint64_t noSpace = 0;
+  uint64_t erasuresFailed = 0;
+  uint64_t givenUp = 0; // slots that are never used again
+};
+
 /// Sums over layers and sequences of more than one block whose attention was observed.
 struct AttentionSpread {
   double entropy = 0;   // nats, of the shares of blocks

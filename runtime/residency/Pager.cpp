@@ -28,21 +28,44 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
   putOff_.reserve(geometry.groups);
   setPrefetch(options.prefetch);
   unerased_.reserve(slow_->slots().total());
+  failedStores_.resize(slow_->slots().members().size());
+  tierCounters_.resize(slow_->slots().members().size());
 }
 
 Pager::~Pager() { mover_.reset(); }
 
+uint64_t Pager::fastPagesOf(const PageGeometry &geometry, uint64_t bytes) {
+  return std::min<uint64_t>(bytes / geometry.pageBytes, INT32_MAX / 2);
+}
+
+uint64_t Pager::blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy) {
+  return std::min<uint64_t>({blocksIn(geometry, fastPages, slowPages, lossy), (UINT32_MAX - 1) / geometry.groups, INT32_MAX});
+}
+
+uint64_t Pager::tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots) {
+  return blocks * geometry.groups * (sizeof(Page) + policyBytesPerPage + 2 * sizeof(float)) +
+         blocks * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + transfersFor(fastPages) * (sizeof(Flight) + sizeof(Transfer *)) +
+         (fastPages + slowSlots) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
+}
+
 Status Pager::create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                      std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out) {
-  uint64_t fast = std::min<uint64_t>(options.fastBytes / geometry.pageBytes, INT32_MAX / 2);
-  uint64_t blocks = std::min<uint64_t>(blocksIn(geometry, fast, slow->slots().total(), slow->lossy()), (UINT32_MAX - 1) / geometry.groups);
-  blocks = std::min<uint64_t>(blocks, INT32_MAX);
+  uint64_t fast = fastPagesOf(geometry, options.fastBytes);
+  uint64_t blocks = blocksFor(geometry, fast, slow->slots().total(), slow->lossy());
   if (blocks == 0)
     return failure(QUIRE_OUT_OF_BLOCKS,
                    "a fast tier of %llu bytes and a slow one of %llu hold no block: it takes %u pages of %llu bytes",
                    static_cast<unsigned long long>(options.fastBytes),
                    static_cast<unsigned long long>(slow->slots().total() * geometry.pageBytes), geometry.groups,
                    static_cast<unsigned long long>(geometry.pageBytes));
+  if (blocks < fast / geometry.groups)
+    return failure(QUIRE_INVALID_ARGUMENT,
+                   "a slow tier of %u pages that a codec makes smaller gives a pool of %llu blocks, but the fast tier of %llu pages alone would be one of %llu; raise memory.slow.bytes "
+                   "(--slow-bytes) to %llu pages of %llu bytes, or leave the codec out",
+                   slow->slots().total(), static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(fast),
+                   static_cast<unsigned long long>(fast / geometry.groups),
+                   static_cast<unsigned long long>(slow->slots().total() + (fast / geometry.groups - blocks) * geometry.groups),
+                   static_cast<unsigned long long>(slow->storedPageBytes()));
   std::unique_ptr<Pager> pager(new Pager(geometry, options, static_cast<uint32_t>(blocks), static_cast<uint32_t>(fast),
                                          std::move(slow), std::move(mover), clock));
   QUIRE_TRY(pager->arena_.map((fast + 1) * geometry.pageBytes, MappedMemory::Pages::Huge));
@@ -54,9 +77,9 @@ Status Pager::create(const PageGeometry &geometry, const Options &options, std::
 }
 
 int64_t Pager::roomBlocks(int64_t more) const {
-  if (!full_)
+  if (!full())
     return INT64_MAX;
-  return (fastSlots_.freeCount() + static_cast<int64_t>(slow_->lossy() ? 0 : shadowed_) + more) / geometry_.groups;
+  return (int64_t(fastSlots_.freeCount()) + slow_->slots().openCount() + static_cast<int64_t>(slow_->lossy() ? 0 : shadowed_) + more) / geometry_.groups;
 }
 
 /// One with a slow slot counts as room already, unless it keeps that.
@@ -235,7 +258,7 @@ void Pager::change(uint32_t number) {
     return fail(failure(QUIRE_PAGE_LOST, "block %u: its write-back does not end", blockOf(number)));
   counters_.seals += !page.dirty;
   page.dirty = true;
-  page.refused = false;
+  setRefused(page, false);
 }
 
 void Pager::unpinHeld() {
@@ -268,6 +291,26 @@ Status Pager::checkStep(int64_t distinct) const {
   return success();
 }
 
+/// A refused page cannot leave. So the pages of each group have to fit beside the refused ones of others, or the step could not
+/// get them one by one.
+Status Pager::checkRefused() {
+  for (uint32_t group = 0; refused_ > 0 && group < geometry_.groups; ++group) {
+    ++acquireNumber_;
+    size_t pages = 0, among = 0;
+    for (int64_t s = 0; s < step_.sequences; ++s)
+      for (int64_t i = geometry_.firstBlock(group, step_.pastLens[s]), end = geometry_.blocksFor(step_.pastLens[s] + step_.tokenCounts[s]); i < end; ++i) {
+        Page &page = pages_[pageOf(group, static_cast<uint32_t>(step_.blocks[s * step_.stride + i]))];
+        bool again = page.acquired == acquireNumber_;
+        page.acquired = acquireNumber_;
+        pages += !again;
+        among += !again && page.refused;
+      }
+    if (pages + refused_ - among > fastPages())
+      return noRoom(pages);
+  }
+  return success();
+}
+
 Status Pager::beginStep(const Step &step) {
   assert(!inStep_ && held_.empty());
   if (++stepNumber_ == 0)
@@ -283,6 +326,7 @@ Status Pager::beginStep(const Step &step) {
   }
   QUIRE_TRY(checkStep(distinct));
   step_ = step;
+  QUIRE_TRY(checkRefused());
   inStep_ = true;
   failure_ = success();
   lookedAt_ = none;
@@ -450,12 +494,26 @@ Status Pager::validateSlots() const {
   return success();
 }
 
+/// What the tiers count adds up to what the pager does.
+Status Pager::validateTiers() const {
+  TierCounters sum;
+  for (const TierCounters &tier : tierCounters_)
+    for (auto field : {&TierCounters::pagesOut, &TierCounters::retries, &TierCounters::pagesLost, &TierCounters::noSpace,
+                       &TierCounters::erasuresFailed, &TierCounters::givenUp})
+      sum.*field += tier.*field;
+  if (sum.pagesOut != counters_.writeBacks || sum.retries != counters_.retries || sum.pagesLost != counters_.pagesLost ||
+      sum.noSpace != counters_.noSpace || sum.erasuresFailed != counters_.erasuresFailed || sum.givenUp != quarantined_)
+    return failure(QUIRE_INVARIANT_BROKEN, "the slow tiers do not count together what the pager does");
+  return success();
+}
+
 Status Pager::validate() const {
   QUIRE_TRY(fastSlots_.validate());
   QUIRE_TRY(slow_->slots().validate());
   QUIRE_TRY(validateSlots());
   QUIRE_TRY(validatePins());
-  size_t shadowed = 0, leaving = 0, prefetching = 0;
+  QUIRE_TRY(validateTiers());
+  size_t shadowed = 0, leaving = 0, prefetching = 0, refused = 0;
   for (size_t number = 0; number < pages_.size(); ++number) {
     const Page &page = pages_[number];
     bool moving = page.state == State::Loading || page.state == State::Storing;
@@ -465,12 +523,15 @@ Status Pager::validate() const {
       return failure(QUIRE_INVARIANT_BROKEN, "page %zu: its state does not agree with its slots", number);
     shadowed += page.state == State::Resident && page.slow != none;
     leaving += page.leaving;
+    refused += page.refused;
     prefetching += page.state == State::Loading && page.brought;
   }
   if (shadowed != shadowed_ || leaving != leaving_ || prefetching != prefetching_)
     return failure(QUIRE_INVARIANT_BROKEN,
                    "%zu pages in both tiers, %zu leaving, %zu prefetched, but %zu, %zu and %zu counted", shadowed,
                    leaving, prefetching, shadowed_, leaving_, prefetching_);
+  if (refused != refused_)
+    return failure(QUIRE_INVARIANT_BROKEN, "%zu pages that the codec refused, but %zu counted", refused, refused_);
   if (counters_.hits + counters_.late + counters_.misses != counters_.demands)
     return failure(QUIRE_INVARIANT_BROKEN, "hits, late ones and misses are not all demands");
   if (counters_.writeBacks > counters_.seals)

@@ -59,7 +59,8 @@ public:
   /// The pool has as many blocks as both tiers hold, but for some pages that
   /// are kept free to exchange others. If the slow tier is lossy, as many as that one
   /// holds: a page keeps its slow slot while it is unchanged, so that it is never
-  /// encoded twice. QUIRE_OUT_OF_BLOCKS: not one fits.
+  /// encoded twice. QUIRE_OUT_OF_BLOCKS: not one fits. QUIRE_INVALID_ARGUMENT: fewer
+  /// than the fast tier alone would hold.
   static Status create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                        std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out);
   ~Pager();
@@ -70,14 +71,16 @@ public:
   /// Most distinct blocks of a step.
   int64_t stepBlocks() const { return fastPages(); }
   uint32_t fastPagesFree() const { return fastSlots_.freeCount(); }
-  /// The slow tier takes nothing new: its device is full, or refuses.
-  bool full() const { return full_; }
+  /// A slow tier takes nothing new: its device is full, or refuses.
+  bool full() const { return !slow_->slots().allOpen(); }
   /// Blocks that may still get content, if `more` fast slots were free: INT64_MAX, but
-  /// fewer once the slow tier is full.
+  /// fewer once a slow tier is full.
   int64_t roomBlocks(int64_t more) const;
   /// Fast slots that would be more in roomBlocks without the block.
   int64_t slotsWithout(uint32_t block) const;
   const PagerCounters &counters() const { return counters_; }
+  /// Pages that stay in the fast tier, since the slow one's codec does not take them.
+  size_t refusedPages() const { return refused_; }
   const AttentionSpread &attention() const { return attention_; }
   const Latencies &latencies() const { return latencies_; }
   /// Counts demands and prefetches of this tenant, from 0.
@@ -85,6 +88,14 @@ public:
   const PagerCounters &tenantCounters(uint32_t tenant) const { return tenantCounters_[tenant]; }
   const Tier &slow() const { return *slow_; }
   int64_t slowBusyNs() const { return mover_->busyNs(); }
+  /// Of a member of slow().slots().
+  const TierCounters &tierCounters(size_t member) const { return tierCounters_[member]; }
+  /// Bytes of tables of a pager, before it is made: for each page of a block its entry and what its policy keeps, for
+  /// each block its use by steps and its pins, for each slot of both tiers its place in the free list.
+  static uint64_t tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots);
+  static uint64_t fastPagesOf(const PageGeometry &geometry, uint64_t bytes);
+  /// Blocks of a pool with such tiers.
+  static uint64_t blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
   /// Of the page table, transfers included.
   uint64_t metadataBytes() const;
   void setTrace(Trace *trace);
@@ -130,7 +141,7 @@ public:
   /// QUIRE_OUT_OF_BLOCKS if so many blocks of a step do not fit together, one group
   /// at a time.
   Status checkStep(int64_t distinct) const;
-  /// The same.
+  /// The same. QUIRE_NO_SPACE: they would fit, but not beside pages that the codec refused.
   Status beginStep(const Step &step);
   /// The model's calls, between begin and end. A page that cannot be brought in
   /// is replaced by one of zeroes, and endStep says so. False: the call breaks
@@ -231,6 +242,8 @@ private:
   bool takeSlow(uint32_t &slot);
   void freeSlow(uint32_t slot);
   bool canStore(const Page &page) const;
+  TierCounters &tierOf(uint32_t slowSlot) { return tierCounters_[slow_->slots().memberOf(slowSlot)]; }
+  void giveUp(uint32_t slowSlot);
   void evict(uint32_t number);
   void leave(uint32_t number);
   Status obtain(size_t loads, size_t fresh);
@@ -283,7 +296,11 @@ private:
   void dismissOutside(uint32_t group);
   void reportObserved();
   void fillSlots(uint32_t group);
+  void setRefused(Page &page, bool refused);
+  Status checkRefused();
+  Status noRoom(size_t pages) const;
   Status validateSlots() const;
+  Status validateTiers() const;
   Status validatePins() const;
 
   PageGeometry geometry_;
@@ -311,10 +328,10 @@ private:
   size_t prefetching_ = 0; // loads under way that no demand waits for
   size_t leaving_ = 0;     // pages that will give up their fast slot
   size_t shadowed_ = 0;    // resident pages with a slow slot
+  size_t refused_ = 0;     // pages that the slow tier's codec does not take
   uint32_t reclaimAt_ = 0;
   uint32_t quarantined_ = 0; // slow slots that are never used again
-  uint32_t failedStores_ = 0; // in a row
-  bool full_ = false;         // the slow tier takes nothing new
+  std::vector<uint32_t> failedStores_; // in a row, of each member of the slow tier
 
   Step step_;
   bool inStep_ = false;
@@ -337,6 +354,7 @@ private:
   Status failure_;
 
   PagerCounters counters_;
+  std::vector<TierCounters> tierCounters_; // of each member of the slow tier
   AttentionSpread attention_;
   std::vector<PagerCounters> tenantCounters_ = std::vector<PagerCounters>(1); // by tenant
   uint32_t tenant_ = 0;                                                      // whose pages are listed

@@ -53,6 +53,9 @@ public:
   virtual uint32_t victim(const Evictable &allowed) = 0;
 };
 
+/// Bytes that a policy keeps for each page, at most.
+constexpr uint64_t policyBytesPerPage = 48;
+
 /// `Lru`: least recently used. `Scan`: for cyclic scans, as dense attention makes
 /// them: the most recently read page first, then pages that nobody has read yet,
 /// the newest first; on a cyclic scan this is Belady's choice, with

@@ -9,11 +9,11 @@
 namespace quire::runtime {
 
 /// Part of the fast pages that is not counted as room, so that there is always
-/// a page to exchange others with.
+/// a page to exchange others with; no more than the slow tier adds.
 static constexpr uint64_t spareShare = 16;
 
 uint64_t Pager::blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy) {
-  uint64_t spare = std::max<uint64_t>(1, fastPages / spareShare);
+  uint64_t spare = std::max<uint64_t>(1, std::min(fastPages / spareShare, slowPages));
   uint64_t pages = fastPages > spare ? (lossy ? 0 : fastPages - spare) + slowPages : 0;
   return pages / geometry.groups;
 }

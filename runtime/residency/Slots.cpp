@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Slots of the two tiers: who has them, who gives them up.
+#include "compress/Codec.h"
 #include "residency/PagerAllowed.h"
 
 #include <cassert>
@@ -14,6 +15,12 @@ bool Pager::Allowed::mayEvict(uint32_t number) const {
   if (demand_ || pager_.blockStep_[pager_.blockOf(number)] != pager_.stepNumber_)
     return true;
   return pager_.distance(pager_.groupOf(number)) > pager_.distance(group_);
+}
+
+void Pager::setRefused(Page &page, bool refused) {
+  refused_ += refused;
+  refused_ -= page.refused;
+  page.refused = refused;
 }
 
 void Pager::become(Page &page, State state) {
@@ -40,7 +47,7 @@ void Pager::freeFast(uint32_t slot) {
 /// that is what it will come back as.
 bool Pager::takeSlow(uint32_t &slot) {
   taken_.clear();
-  if (!full_ && slow_->slots().allocate(1, taken_)) {
+  if (slow_->slots().allocate(1, taken_)) {
     slot = static_cast<uint32_t>(taken_.front());
     return true;
   }
@@ -63,7 +70,7 @@ bool Pager::takeSlow(uint32_t &slot) {
 bool Pager::canStore(const Page &page) const {
   if (page.refused)
     return false;
-  return page.slow != none || (shadowed_ > 0 && !slow_->lossy()) || (!full_ && slow_->slots().freeCount() > 0);
+  return page.slow != none || (shadowed_ > 0 && !slow_->lossy()) || slow_->slots().openCount() > 0;
 }
 
 /// Every fast slot may be in a transfer, so erasures have the spare ones only; what
@@ -80,6 +87,12 @@ void Pager::freeSlow(uint32_t slot) {
   ++erasing_;
   uint32_t index = begin(Transfer::Kind::Erase, none);
   flights_[index].transfer.slot = slot;
+}
+
+/// It is never used again.
+void Pager::giveUp(uint32_t slot) {
+  ++tierOf(slot).givenUp;
+  ++quarantined_;
 }
 
 bool Pager::arenaHolds(const void *bytes, size_t count) const {
@@ -102,6 +115,15 @@ void Pager::leave(uint32_t number) {
   page.brought = false;
   become(page, State::Slow);
   freeFast(slot);
+}
+
+Status Pager::noRoom(size_t pages) const {
+  if (refused_ > 0)
+    return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier of %u, where %zu stay that codec %s of the slow tier does not take: "
+                                   "their K or V are not finite, or out of its range; change compress.quant, or raise memory.fast_bytes (--kv-bytes)",
+                   pages, fastPages(), refused_, codecName(slow_->codec()));
+  return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier, but no more can give way: the slow tier "
+                                 "takes nothing, or not in time", pages);
 }
 
 /// Puts free fast slots for so many pages into slots_, or as many as there are
@@ -145,8 +167,7 @@ Status Pager::obtain(size_t loads, size_t fresh) {
     for (uint32_t taken : slots_)
       fastSlots_.release(taken);
     slots_.clear();
-    return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier, but no more can give way: the slow tier "
-                                   "takes nothing, or not in time", count);
+    return noRoom(count);
   }
   if (begun != 0)
     latencies_.makeRoom.record(static_cast<uint64_t>(clock_.now() - begun));

@@ -90,6 +90,7 @@ void Pager::finish(uint32_t index) {
   if (wanted && flight.transfer.status.code() == QUIRE_IO_ERROR && flight.attempts < maxAttempts) {
     ++flight.attempts;
     ++counters_.retries;
+    ++tierOf(flight.transfer.slot).retries;
     Transfer *again = &flight.transfer;
     mover_->submit(*slow_, &again, 1, Mover::Urgency::Demand);
     return;
@@ -118,7 +119,8 @@ void Pager::finishOrphan(uint32_t index) {
     if (ok) {
       slow_->slots().release(slot);
     } else {
-      ++quarantined_;
+      giveUp(slot);
+      ++tierOf(slot).erasuresFailed;
       ++counters_.erasuresFailed;
     }
     if (!unerased_.empty()) {
@@ -140,6 +142,7 @@ void Pager::finishLoad(uint32_t index) {
   if (!ok)
     return lose(number);
   become(page, State::Resident);
+  ++tierOf(page.slow).pagesIn;
   note(TraceEvent::Kind::Load, number);
   policy_->inserted(number, !page.brought);
 }
@@ -148,6 +151,7 @@ void Pager::finishStore(uint32_t index) {
   uint32_t number = flights_[index].page;
   Page &page = pages_[number];
   quire_status code = flights_[index].transfer.status.code();
+  size_t member = slow_->slots().memberOf(page.slow);
   bool left = page.leaving;
   end(index);
   page.transfer = none;
@@ -155,7 +159,8 @@ void Pager::finishStore(uint32_t index) {
   leaving_ -= left;
   become(page, State::Resident);
   if (code == QUIRE_OK) {
-    failedStores_ = 0;
+    failedStores_[member] = 0;
+    ++tierCounters_[member].pagesOut;
     page.dirty = false;
     ++counters_.writeBacks;
     counters_.bytesOut += geometry_.pageBytes;
@@ -170,16 +175,17 @@ void Pager::finishStore(uint32_t index) {
   uint32_t slot = page.slow;
   page.slow = none;
   if (code == QUIRE_INVALID_ARGUMENT) { // nothing is wrong with the slot
-    page.refused = true;
+    setRefused(page, true);
     ++counters_.refused;
     freeSlow(slot);
     return flush(Mover::Urgency::WriteBack);
   }
-  // The page stays, and its slot is given up: for good unless only space was missing.
-  if (code == QUIRE_NO_SPACE)
-    ++counters_.noSpace;
-  full_ = full_ || code == QUIRE_NO_SPACE || ++failedStores_ >= maxFailedStores;
-  ++quarantined_;
+  // The page stays, and its slot is given up; the next one comes from another tier once this one takes no more.
+  counters_.noSpace += code == QUIRE_NO_SPACE;
+  tierCounters_[member].noSpace += code == QUIRE_NO_SPACE;
+  if (code == QUIRE_NO_SPACE || ++failedStores_[member] >= maxFailedStores)
+    slow_->slots().close(member);
+  giveUp(slot);
 }
 
 /// The page's fast slot is free again; its slow slot is never used again, since
@@ -188,11 +194,12 @@ void Pager::lose(uint32_t number) {
   Page &page = pages_[number];
   if (page.fast != none)
     freeFast(page.fast);
+  giveUp(page.slow);
+  ++tierOf(page.slow).pagesLost;
+  ++counters_.pagesLost;
   page.fast = none;
   page.slow = none;
   page.brought = false;
-  ++quarantined_;
-  ++counters_.pagesLost;
   become(page, State::Lost);
 }
 
@@ -202,11 +209,12 @@ void Pager::abandon(uint32_t number) {
   Flight &flight = flights_[page.transfer];
   flight.page = none;
   prefetching_ -= page.brought;
+  ++tierOf(page.slow).pagesLost;
+  ++counters_.pagesLost;
   page.transfer = none;
   page.fast = none; // freed with the transfer, as the slow slot
   page.slow = none;
   page.brought = false;
-  ++counters_.pagesLost;
   become(page, State::Lost);
 }
 
@@ -250,6 +258,7 @@ void Pager::discard(uint32_t block) {
       if (page.slow != none)
         freeSlow(page.slow);
     }
+    setRefused(page, false);
     uint32_t version = page.version;
     page = Page();
     page.version = version;

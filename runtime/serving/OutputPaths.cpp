@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <system_error>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,16 +59,15 @@ std::string conflictOfPaths(const RunOptions &options) {
     const char *option;
     std::string path;
   };
-  bool file = options.slow.where.rfind("file:", 0) == 0;
   constexpr size_t inputs = 2;
-  const Named all[] = {{"--requests", options.requests == "-" ? "" : options.requests}, // standard input is no output
-                       {"--config", options.config},
-                       {"--slow-tier", file ? options.slow.where.substr(5) : ""},
-                       {"--output", options.output},
-                       {"--stats", options.stats},
-                       {"--trace", options.trace},
-                       {"--logits", options.logits}};
-  for (size_t later = inputs; later < std::size(all); ++later) {
+  std::vector<Named> all = {{"--requests", options.requests == "-" ? "" : options.requests}, // standard input is no output
+                            {"--config", options.config}};
+  for (const SlowTierSettings::Tier &tier : options.slow.tiers)
+    if (tier.where.rfind("file:", 0) == 0)
+      all.push_back({"--slow-tier", tier.where.substr(5)});
+  for (const Named &output : {Named{"--output", options.output}, Named{"--stats", options.stats}, Named{"--trace", options.trace}, Named{"--logits", options.logits}})
+    all.push_back(output);
+  for (size_t later = inputs; later < all.size(); ++later) {
     const Named &named = all[later];
     if (named.path.empty())
       continue;

@@ -122,11 +122,10 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   wanted.prefix_cache = options.limits.prefixCache;
   wanted.shuffle = options.shuffleSeed.has_value();
   wanted.shuffle_seed = options.shuffleSeed.value_or(0);
-  quire_slow_tier_options slow;
-  options.slow.describe(slow);
-  slow.concurrency = options.limits.maxBatch;
+  SlowTierSettings::Description slow = options.slow.describe();
+  slow.options.concurrency = options.limits.maxBatch;
   if (options.slow.wanted())
-    wanted.slow = &slow;
+    wanted.slow = &slow.options;
   quire_pool *pool = nullptr;
   quire_status status = quire_pool_create(&info, &wanted, &pool);
   out.reset(pool);

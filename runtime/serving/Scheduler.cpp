@@ -486,6 +486,11 @@ const Statistics &Scheduler::statistics() {
   quire_paging_stats &paging = statistics_.paging;
   paging.struct_size = sizeof(paging);
   quire_pool_get_paging_stats(pool_, &paging);
+  statistics_.slowTiers.resize(static_cast<size_t>(paging.slow_tiers));
+  for (size_t i = 0; i < statistics_.slowTiers.size(); ++i) {
+    statistics_.slowTiers[i].struct_size = sizeof(quire_tier_stats);
+    quire_pool_get_tier_stats(pool_, static_cast<int64_t>(i), &statistics_.slowTiers[i]);
+  }
   statistics_.kvCopyBytes = pool.copied_bytes + paging.bytes_in_demand + paging.bytes_in_prefetch + paging.bytes_out;
   const std::pair<quire_operation, quire_latency_stats *> latencies[] = {{QUIRE_OPERATION_ACQUIRE_HIT, &statistics_.acquireHit},
                                                                         {QUIRE_OPERATION_ACQUIRE_MISS, &statistics_.acquireMiss},

@@ -2,6 +2,7 @@
 // Settings of a slow tier between their three forms.
 #include "serving/SlowTierSettings.h"
 
+#include "config/Keys.h"
 #include "core/Quantities.h"
 #include "tier/TierOptions.h"
 
@@ -31,36 +32,49 @@ static const char *codecOf(config::Quant quant) {
   return nullptr;
 }
 
-void SlowTierSettings::describe(quire_slow_tier_options &out) const {
+SlowTierSettings::Description SlowTierSettings::describe() const {
+  Description described;
+  int32_t checks = checksum ? 0 : -1;
+  for (size_t i = 1; i < tiers.size(); ++i)
+    described.lower.push_back({sizeof(quire_lower_tier_options), tiers[i].where.c_str(), tiers[i].bytes, checks, nullptr});
+  for (size_t i = 1; i < described.lower.size(); ++i)
+    described.lower[i - 1].lower = &described.lower[i];
+  quire_slow_tier_options &out = described.options;
   out = {};
   out.struct_size = sizeof(out);
-  out.where = where.c_str();
-  out.bytes = bytes;
+  out.where = wanted() ? tiers.front().where.c_str() : "none";
+  out.bytes = wanted() ? tiers.front().bytes : 0;
+  out.lower = described.lower.empty() ? nullptr : described.lower.data();
   out.replacement = replacement;
-  out.checksum = checksum ? 0 : -1;
+  out.checksum = checks;
   out.prefetch_window = prefetchWindow == 0 ? -1 : prefetchWindow;
   out.layers_per_page = pages == config::AutoBlock::Off ? layersPerPage : 0;
   out.page_rule = pages == config::AutoBlock::L2 ? QUIRE_PAGES_BY_CACHE : pages == config::AutoBlock::Io ? QUIRE_PAGES_BY_TRANSFER : QUIRE_PAGES_OF_ONE_LAYER;
   out.codec = codecOf(quant);
+  return described;
 }
 
 void SlowTierSettings::take(const config::Config &config) {
   const auto &slow = config.memory.slow;
+  tiers.clear();
   switch (slow.kind) {
   case SlowKind::None:
-    where = "none";
     break;
   case SlowKind::Memory:
-    where = "memory";
+    tiers.push_back({"memory", slow.bytes});
     break;
   case SlowKind::File:
-    where = "file:" + slow.path;
+    tiers.push_back({"file:" + slow.path, slow.bytes});
     break;
   case SlowKind::Throttled:
-    where = "throttled:" + runtime::printDuration(slow.latency) + "," + runtime::printBandwidth(slow.bandwidth);
+    tiers.push_back({"throttled:" + runtime::printDuration(slow.latency) + "," + runtime::printBandwidth(slow.bandwidth), slow.bytes});
     break;
   }
-  bytes = slow.bytes;
+  for (const std::string &text : config.memory.slower) {
+    Tier tier;
+    if (config::splitTier(text, tier.where, tier.bytes)) // was checked when it was read
+      tiers.push_back(std::move(tier));
+  }
   checksum = slow.checksum != config::Checksum::None;
   layersPerPage = config.block.layersPerBlock;
   pages = config.block.automatic;
@@ -74,7 +88,7 @@ void SlowTierSettings::take(const config::Config &config) {
 void SlowTierSettings::give(config::Config &config) const {
   auto &slow = config.memory.slow;
   runtime::TierOptions tier;
-  if (!runtime::parseTier(where, tier).ok())
+  if (wanted() && !runtime::parseTier(tiers.front().where, tier).ok())
     return; // was refused when it was read
   using Kind = runtime::TierOptions::Kind;
   slow.kind = tier.kind == Kind::None     ? SlowKind::None
@@ -84,7 +98,10 @@ void SlowTierSettings::give(config::Config &config) const {
   slow.path = tier.path;
   slow.latency = tier.throttle.latency;
   slow.bandwidth = tier.throttle.bandwidth;
-  slow.bytes = bytes;
+  slow.bytes = wanted() ? tiers.front().bytes : 0;
+  config.memory.slower.clear();
+  for (size_t i = 1; i < tiers.size(); ++i)
+    config.memory.slower.push_back(tiers[i].where + " " + runtime::printSize(tiers[i].bytes));
   slow.checksum = checksum ? config::Checksum::Xxh3 : config::Checksum::None;
   config.block.layersPerBlock = layersPerPage;
   config.block.automatic = pages;

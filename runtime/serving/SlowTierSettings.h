@@ -8,12 +8,22 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace quire::serving {
 
 struct SlowTierSettings {
-  std::string where = "none"; // as in quire_slow_tier_options
-  uint64_t bytes = 0;
+  struct Tier {
+    std::string where; // as in quire_slow_tier_options
+    uint64_t bytes = 0;
+  };
+  /// For a pool; borrows from the settings.
+  struct Description {
+    std::vector<quire_lower_tier_options> lower;
+    quire_slow_tier_options options;
+  };
+
+  std::vector<Tier> tiers; // the upper ones first
   quire_replacement replacement = QUIRE_REPLACE_SCAN;
   int64_t prefetchWindow = 3; // 0: none
   int64_t layersPerPage = 1;
@@ -21,9 +31,8 @@ struct SlowTierSettings {
   bool checksum = true; // of files
   config::Quant quant = config::Quant::None;
 
-  bool wanted() const { return where != "none"; }
-  /// `out` borrows from this.
-  void describe(quire_slow_tier_options &out) const;
+  bool wanted() const { return !tiers.empty(); }
+  Description describe() const;
   void take(const config::Config &config);
   void give(config::Config &config) const;
 };

@@ -52,6 +52,7 @@ static Json tiers(const quire_paging_stats &p) {
   root["layers_per_page"] = p.layers_per_page;
   root["codec"] = {{"stored_page_bytes", p.stored_page_bytes},
                    {"refused", p.pages_refused},
+                   {"refused_held", p.pages_refused_held},
                    {"idle_blocks", p.idle_blocks},
                    {"samples", p.codec_samples},
                    {"error", p.codec_error}};
@@ -61,6 +62,20 @@ static Json tiers(const quire_paging_stats &p) {
                 {"table", static_cast<double>(p.table_ns) / 1e6},
                 {"steps", static_cast<double>(p.step_ns) / 1e6}};
   return root;
+}
+
+static Json slowTier(const quire_tier_stats &t) {
+  return {{"name", t.name},
+          {"pages", t.pages},
+          {"used", t.pages_used},
+          {"given_up", t.pages_given_up},
+          {"closed", t.closed != 0},
+          {"in", t.pages_in},
+          {"out", t.pages_out},
+          {"retries", t.retries},
+          {"pages_lost", t.pages_lost},
+          {"no_space", t.no_space},
+          {"erasures_failed", t.erasures_failed}};
 }
 
 static Json latency(const quire_latency_stats &l) {
@@ -86,6 +101,9 @@ std::string statisticsJson(const Statistics &s) {
   if (s.paging.page_bytes > 0) {
     root["tiers"] = tiers(s.paging);
     root["tiers"]["us"] = {{"acquire_hit", latency(s.acquireHit)}, {"acquire_miss", latency(s.acquireMiss)}, {"make_room", latency(s.makeRoom)}};
+    root["tiers"]["slow"] = Json::array();
+    for (const quire_tier_stats &tier : s.slowTiers)
+      root["tiers"]["slow"].push_back(slowTier(tier));
     root["recomputed_tokens"] = s.recomputedTokens;
   }
   if (s.prefix.enabled)

@@ -56,6 +56,7 @@ struct Statistics {
   int64_t threads = 0;
   int64_t recomputedTokens = 0;  // whose K and V were lost
   quire_paging_stats paging = {}; // page_bytes 0: no slow tier
+  std::vector<quire_tier_stats> slowTiers; // the upper ones first; their names are the pool's
   quire_latency_stats acquireHit = {}, acquireMiss = {}, makeRoom = {}; // of the slow tier's pages
   double largestGapMs = 0;          // between two tokens of a request, over all requests
   std::vector<double> firstTokenMs; // of each request, in the order in which they came

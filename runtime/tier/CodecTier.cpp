@@ -25,7 +25,7 @@ Status CodecTier::slotBytes(Codec codec, const quire_model_info &info, const Pag
 }
 
 CodecTier::CodecTier(std::unique_ptr<Tier> inner, Codec codec, const quire_model_info &info, const PageGeometry &geometry)
-    : Tier(inner->name(), inner->slots().total(), geometry.pageBytes), inner_(std::move(inner)), codec_(codec),
+    : Tier(inner->name(), inner->slots().members(), geometry.pageBytes), inner_(std::move(inner)), codec_(codec),
       layers_(info.layers, info.layers + info.layer_count), starts_(geometry.layerStart),
       layersPerPage_(geometry.layersPerPage), blockTokens_(geometry.blockTokens), staging_(batch * inner_->pageBytes()),
       inside_(batch), decoded_(geometry.pageBytes) {

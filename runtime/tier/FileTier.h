@@ -57,6 +57,9 @@ public:
   /// Null with a status, for which see SlotFile::open and createFileIo.
   static std::unique_ptr<FileTier> open(const FileTierOptions &options, Status &status);
 
+  /// Beside what TierSlots takes.
+  static constexpr uint64_t tableBytesPerSlot() { return sizeof(Held); }
+
   void run(Transfer *const *transfers, size_t count) override;
 
   /// Before the first transfer: reads the whole file and lists what is whole, by

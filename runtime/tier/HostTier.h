@@ -24,6 +24,9 @@ public:
   /// Null with a status: QUIRE_OUT_OF_MEMORY, also when the machine has less.
   static std::unique_ptr<HostTier> create(const HostTierOptions &options, Status &status);
 
+  /// Beside what TierSlots takes.
+  static constexpr uint64_t tableBytesPerSlot() { return sizeof(Entry); }
+
   void run(Transfer *const *transfers, size_t count) override;
 
   uint64_t storedHeaderBytes() const override { return sizeof(Entry); }

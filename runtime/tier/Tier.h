@@ -4,7 +4,7 @@
 #define QUIRE_RUNTIME_TIER_TIER_H
 
 #include "core/Status.h"
-#include "pool/BlockAllocator.h"
+#include "tier/TierSlots.h"
 
 #include <cstdint>
 #include <string>
@@ -39,7 +39,9 @@ struct CodecError {
 /// thread, so that nothing here needs a lock: the two touch different members.
 class Tier {
 public:
-  Tier(std::string name, uint32_t slots, uint64_t pageBytes) : name_(std::move(name)), pageBytes_(pageBytes), slots_(slots, {}) {}
+  Tier(const std::string &name, uint32_t slots, uint64_t pageBytes) : Tier(name, {{name, slots}}, pageBytes) {}
+  Tier(std::string name, std::vector<TierSlots::Member> members, uint64_t pageBytes)
+      : name_(std::move(name)), pageBytes_(pageBytes), slots_(std::move(members)) {}
   virtual ~Tier() = default;
   Tier(const Tier &) = delete;
   Tier &operator=(const Tier &) = delete;
@@ -56,8 +58,8 @@ public:
   virtual CodecError codecError() const { return {}; }
 
   /// Owner's thread.
-  BlockAllocator &slots() { return slots_; }
-  const BlockAllocator &slots() const { return slots_; }
+  TierSlots &slots() { return slots_; }
+  const TierSlots &slots() const { return slots_; }
 
   /// Mover's thread: runs all of them, in any order and together if the device
   /// can, and sets the status of each; no two of them are of one slot, unless both
@@ -69,7 +71,7 @@ public:
 private:
   std::string name_;
   uint64_t pageBytes_;
-  BlockAllocator slots_;
+  TierSlots slots_;
 };
 
 } // namespace quire::runtime

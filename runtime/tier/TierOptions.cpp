@@ -5,9 +5,15 @@
 #include "core/Quantities.h"
 #include "tier/FileTier.h"
 #include "tier/HostTier.h"
+#include "tier/StackedTier.h"
 
 #include <algorithm>
 #include <cinttypes>
+#include <filesystem>
+#include <system_error>
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 namespace quire::runtime {
 
@@ -79,25 +85,88 @@ static std::unique_ptr<Tier> createFile(const TierOptions &options, uint64_t pag
   return FileTier::open(file, status);
 }
 
+/// No machine has so many bytes, and sums of them do not overflow.
+static constexpr uint64_t tooMuch = uint64_t(1) << 61;
+
+/// Slots are numbered by 32 bits with a sign where they are handed out.
+static Status countSlots(const TierOptions &options, uint64_t pageBytes, uint64_t quotaBytes, uint32_t &out) {
+  bool file = options.kind == TierOptions::Kind::File;
+  if (pageBytes == 0 || pageBytes > uint64_t(1) << 40 || (options.kind == TierOptions::Kind::Throttled && (options.throttle.latency < 0 || options.throttle.bandwidth == 0)))
+    return failure(QUIRE_INVALID_ARGUMENT, "expected pages of 1 to 2^40 bytes, a latency that is not negative and a bandwidth that is not 0");
+  uint64_t outside = file ? sectorBytes : 0;
+  uint64_t each = file ? FileGeometry{pageBytes, 0, 1}.slotBytes() : pageBytes;
+  if (quotaBytes < outside + each)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected at least %" PRIu64 " bytes for the slow tier, one page, but got %" PRIu64, outside + each, quotaBytes);
+  out = static_cast<uint32_t>(std::min<uint64_t>((quotaBytes - outside) / each, INT32_MAX));
+  return success();
+}
+
+/// Free space of the file system that the path is or will be on, and that system's number. What a file takes there now
+/// counts as free: its content is discarded. False: not known.
+static bool freeSpace(const std::string &path, dev_t &device, uint64_t &bytes) {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::absolute(path, failed).parent_path();
+  struct stat info;
+  struct statvfs system;
+  if (failed || ::stat(folder.c_str(), &info) != 0 || ::statvfs(folder.c_str(), &system) != 0)
+    return false;
+  device = info.st_dev;
+  bytes = uint64_t(system.f_bavail) * system.f_frsize;
+  if (::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+    bytes += uint64_t(info.st_blocks) * 512;
+  return true;
+}
+
+Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPlan &out) {
+  TierPlan plan;
+  std::vector<std::pair<dev_t, uint64_t>> files; // bytes, by file system
+  for (const TierQuota &quota : tiers) {
+    uint32_t slots;
+    QUIRE_TRY(countSlots(quota.tier, pageBytes, quota.bytes, slots));
+    plan.slots += slots;
+    bool file = quota.tier.kind == TierOptions::Kind::File;
+    uint64_t pages = file ? 0 : std::min(slots * pageBytes, tooMuch);
+    plan.memoryBytes = std::min(plan.memoryBytes + pages + slots * (file ? FileTier::tableBytesPerSlot() : HostTier::tableBytesPerSlot()), tooMuch);
+    dev_t device;
+    uint64_t free;
+    if (!file || !freeSpace(quota.tier.path, device, free))
+      continue;
+    uint64_t wanted = FileGeometry{pageBytes, 0, slots}.fileBytes(), before = 0;
+    for (auto &[other, bytes] : files)
+      before += other == device ? bytes : 0;
+    if (wanted > free || before > free - wanted)
+      return failure(QUIRE_INVALID_ARGUMENT, "%s: expected a file that fits into the %" PRIu64 " bytes that are free on its file system, but got %" PRIu64 " bytes, and %" PRIu64 " of other slow tiers on it; lower memory.slow.bytes (--slow-bytes)",
+                     quota.tier.path.c_str(), free, wanted, before);
+    files.emplace_back(device, wanted);
+  }
+  if (plan.slots > INT32_MAX)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected slow tiers of at most %" PRId32 " pages together, but got %" PRIu64 "; lower memory.slow.bytes (--slow-bytes)", INT32_MAX, plan.slots);
+  out = plan;
+  return success();
+}
+
+std::unique_ptr<Tier> createTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, Clock &clock, Status &status) {
+  std::vector<std::unique_ptr<Tier>> made;
+  for (const TierQuota &quota : tiers) {
+    made.push_back(createTier(quota.tier, pageBytes, quota.bytes, clock, status));
+    if (!made.back())
+      return nullptr;
+  }
+  if (made.size() == 1)
+    return std::move(made.front());
+  return std::make_unique<StackedTier>(std::move(made));
+}
+
 std::unique_ptr<Tier> createTier(const TierOptions &options, uint64_t pageBytes, uint64_t quotaBytes, Clock &clock,
                                  Status &status) {
   status = success();
   if (options.kind == TierOptions::Kind::None)
     return nullptr;
-  bool file = options.kind == TierOptions::Kind::File;
-  if (pageBytes == 0 || pageBytes > uint64_t(1) << 40 || (options.kind == TierOptions::Kind::Throttled && (options.throttle.latency < 0 || options.throttle.bandwidth == 0))) {
-    status = failure(QUIRE_INVALID_ARGUMENT, "expected pages of 1 to 2^40 bytes, a latency that is not negative and a bandwidth that is not 0");
+  uint32_t slots;
+  status = countSlots(options, pageBytes, quotaBytes, slots);
+  if (!status.ok())
     return nullptr;
-  }
-  uint64_t outside = file ? sectorBytes : 0;
-  uint64_t each = file ? FileGeometry{pageBytes, 0, 1}.slotBytes() : pageBytes;
-  if (quotaBytes < outside + each) {
-    status = failure(QUIRE_INVALID_ARGUMENT, "expected at least %" PRIu64 " bytes for the slow tier, one page, but got %" PRIu64, outside + each, quotaBytes);
-    return nullptr;
-  }
-  // The last number stands for no slot.
-  auto slots = static_cast<uint32_t>(std::min<uint64_t>((quotaBytes - outside) / each, UINT32_MAX - 1));
-  if (file)
+  if (options.kind == TierOptions::Kind::File)
     return createFile(options, pageBytes, slots, status);
   std::unique_ptr<Tier> memory = createMemory(options, pageBytes, slots, status);
   if (!memory || options.kind == TierOptions::Kind::Memory)

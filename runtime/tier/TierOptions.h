@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quire::runtime {
 
@@ -37,6 +38,26 @@ struct TierOptions {
 /// "throttled:100us,2GB/s". Sets the kind and what the text names; on failure,
 /// which names the part that is wrong, changes nothing.
 Status parseTier(std::string_view text, TierOptions &out);
+
+/// A tier and its bytes, a file's headers included.
+struct TierQuota {
+  TierOptions tier;
+  uint64_t bytes = 0;
+};
+
+/// What tiers will be made of.
+struct TierPlan {
+  uint64_t slots = 0;
+  uint64_t memoryBytes = 0; // of pages, and of the tiers' own tables
+};
+
+/// For pages of that size, before anything is made. Adds up over tiers that lie one under
+/// the other. QUIRE_INVALID_ARGUMENT: a quota holds no page, the numbers are too large, or files
+/// do not fit into the free space of their file systems. Errors name the option to change.
+Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPlan &out);
+
+/// As createTier(), for tiers of which each lies under the one before.
+std::unique_ptr<Tier> createTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, Clock &clock, Status &status);
 
 /// With as many slots as `quotaBytes` hold, a file's headers included. Null with
 /// QUIRE_OK: no tier was asked for. Null with QUIRE_INVALID_ARGUMENT: the quota holds

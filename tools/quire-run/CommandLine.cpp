@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <getopt.h>
 
@@ -41,9 +42,10 @@ line is an error of that request alone. Results: one line each, in the order in 
   --mixed-chunk=N      the same in a step where other sequences decode: bounds the time between two of their tokens (64)
   --kv-bytes=SIZE      budget for keys and values, such as 256MiB or 2GiB (256MiB)
   --slow-tier=TIER     under it: none, memory, file:PATH (a new file), throttled or throttled:LATENCY,BANDWIDTH, such as
-                       throttled:100us,2GB/s; keys and values that a step does not need at the moment go there (none)
+                       throttled:100us,2GB/s; keys and values that a step does not need at the moment go there (none).
+                       Once more: the tier below that one, for what it has no room for
   --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one. With compress.quant in the configuration it
-                       holds more pages, and what comes back is not exact
+                       holds more pages, and what comes back is not exact. Once for each --slow-tier, in their order
   --replace=POLICY     which page gives way: scan, lru, importance, arc (scan)
   --prefetch-window=N  pages of each sequence on their way ahead of need; 0: none (3)
   --doctor             say at the end what the pages did and what to change (standard error)
@@ -162,13 +164,47 @@ static bool readSeed(const char *text, RunOptions &out) {
   return true;
 }
 
-static bool readSlowTier(const char *text, RunOptions &out) {
+/// Tiers and budgets in the order in which they come.
+struct GivenTiers {
+  std::vector<std::string> places;
+  std::vector<uint64_t> sizes;
+};
+
+static bool readSlowTier(const char *text, GivenTiers &out) {
   runtime::TierOptions read;
   runtime::Status status = runtime::parseTier(text, read);
   if (!status.ok())
     std::fprintf(stderr, "quire-run: error: --slow-tier: %s\n", status.text().c_str());
-  out.slow.where = text;
+  out.places.push_back(text);
   return status.ok();
+}
+
+static bool readSlowBytes(const char *text, GivenTiers &out) {
+  out.sizes.push_back(0);
+  return (runtime::parseSize(text, out.sizes.back()) && out.sizes.back() > 0) || refuse("slow-bytes", runtime::expectedSize, text);
+}
+
+/// Tiers of the command line replace those of the configuration, but for budgets that are not named anew. Null, or what is
+/// wrong.
+static const char *takeTiers(const GivenTiers &given, uint64_t configuredBytes, SlowTierSettings &out) {
+  if (!given.places.empty()) {
+    if (out.tiers.empty())
+      out.tiers.push_back({"", configuredBytes}); // a budget without a kind
+    out.tiers.resize(given.places.size());
+    for (size_t i = 0; i < given.places.size(); ++i)
+      out.tiers[i].where = given.places[i];
+  }
+  if (out.tiers.size() == 1 && out.tiers.front().where == "none")
+    out.tiers.clear();
+  for (const SlowTierSettings::Tier &tier : out.tiers)
+    if (tier.where == "none")
+      return "--slow-tier=none has no tiers beside it";
+  bool bytesAlone = out.tiers.empty() && given.places.empty() && configuredBytes != 0;
+  if (given.sizes.size() > out.tiers.size() || bytesAlone)
+    return "--slow-bytes needs --slow-tier";
+  for (size_t i = 0; i < given.sizes.size(); ++i)
+    out.tiers[i].bytes = given.sizes[i];
+  return nullptr;
 }
 
 static bool readReplacement(const char *text, RunOptions &out) {
@@ -186,10 +222,9 @@ static bool readReplacement(const char *text, RunOptions &out) {
 
 /// Options that make sense together only.
 static const char *conflictOfTiers(const RunOptions &options) {
-  if (options.slow.wanted() && options.slow.bytes == 0)
-    return "--slow-tier needs --slow-bytes";
-  if (!options.slow.wanted() && options.slow.bytes != 0)
-    return "--slow-bytes needs --slow-tier";
+  for (const SlowTierSettings::Tier &tier : options.slow.tiers)
+    if (tier.bytes == 0)
+      return "--slow-tier needs --slow-bytes";
   if (!options.slow.wanted() && !options.trace.empty())
     return "--trace needs --slow-tier";
   if (!options.slow.wanted() && options.slow.quant != config::Quant::None)
@@ -198,7 +233,7 @@ static const char *conflictOfTiers(const RunOptions &options) {
 }
 
 /// False after a mistake.
-static bool readOption(int code, RunOptions &out, Action &action) {
+static bool readOption(int code, RunOptions &out, GivenTiers &tiers, Action &action) {
   constexpr int64_t million = 1000000;
   switch (code) {
   case Requests:
@@ -224,9 +259,9 @@ static bool readOption(int code, RunOptions &out, Action &action) {
     out.poison = true;
     return true;
   case SlowTier:
-    return readSlowTier(optarg, out);
+    return readSlowTier(optarg, tiers);
   case SlowBytes:
-    return (runtime::parseSize(optarg, out.slow.bytes) && out.slow.bytes > 0) || refuse("slow-bytes", runtime::expectedSize, optarg);
+    return readSlowBytes(optarg, tiers);
   case Replace:
     return readReplacement(optarg, out);
   case PrefetchWindow:
@@ -296,6 +331,7 @@ static bool readConfigFile(int argc, char **argv, RunOptions &out) {
 
 Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   Action action = Action::Run;
+  GivenTiers tiers;
   int code;
   if (!readConfigFile(argc, argv, out))
     return refuseUsage(nullptr);
@@ -308,9 +344,11 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
       return refuse("help-config", "nothing or markdown", optarg), refuseUsage(nullptr);
     if (code == Version)
       return Action::Version;
-    if (!readOption(code, out, action))
+    if (!readOption(code, out, tiers, action))
       return refuseUsage(nullptr);
   }
+  if (const char *wrong = takeTiers(tiers, out.configured.memory.slow.bytes, out.slow))
+    return refuseUsage(wrong);
   if (const char *conflict = conflictOfTiers(out))
     return refuseUsage(conflict);
   if (action == Action::PrintConfig && optind == argc)

@@ -60,6 +60,8 @@ std::string otherValue(const Key &key) {
     return "\"/tmp/k v: \\\"#\\\\\"";
   case Key::Type::Counts:
     return "[0, 5]";
+  case Key::Type::Tiers:
+    return "[\"file:/tmp/k v 3GiB\", \"throttled:1ms,1GB/s 12MiB\"]";
   }
   return {};
 }
@@ -84,7 +86,7 @@ TEST(Config, DefaultsAreValuesOfTheirKeys) {
 TEST(Config, EveryKeyIsReadPrintedAndCompared) {
   for (const Key &key : allKeys()) {
     std::string value = otherValue(key);
-    if (std::string(key.name) == "memory.slow.kind")
+    if (std::string(key.name) == "memory.slow.kind" || std::string(key.name) == "memory.slower")
       continue; // needs others: below
     Config config = parsed(assignment(key.name, value));
     std::vector<Change> changes = diff(Config(), config);
@@ -135,6 +137,22 @@ doctor:   {page_table_max: 0.05, min_hit: 0.9, frag_max: 0.10}
   EXPECT_TRUE(diff(parsed(printConfig(config, Keys::All)), config).empty());
 }
 
+TEST(Config, TiersBelowTheFirst) {
+  Config config = parsed("memory: {slow: {kind: memory, bytes: 256MiB}, slower: [\"file:/var/tmp/k v 1GiB\", throttled 2GiB]}\n");
+  EXPECT_EQ(config.memory.slower, (std::vector<std::string>{"file:/var/tmp/k v 1GiB", "throttled 2GiB"}));
+  EXPECT_TRUE(diff(parsed(printConfig(config, Keys::All)), config).empty()) << printConfig(config, Keys::All);
+  std::string where;
+  uint64_t bytes = 0;
+  ASSERT_TRUE(splitTier(config.memory.slower[0], where, bytes));
+  EXPECT_EQ(where, "file:/var/tmp/k v");
+  EXPECT_EQ(bytes, uint64_t(1) << 30);
+  std::string many = "memory: {slow: {kind: memory, bytes: 1MiB}, slower: [memory 1MiB";
+  for (int i = 1; i < 15; ++i)
+    many += ", memory 1MiB";
+  EXPECT_EQ(errorOf(many + "]}\n"), "none");
+  EXPECT_NE(errorOf(many + ", memory 1MiB]}\n").find("at most 15 of them"), std::string::npos);
+}
+
 TEST(Config, EmptyFilesAreDefaults) {
   for (const char *text : {"", "\n", "# nothing\n", "---\n", "{}\n", "memory: {}\n", "memory:\n  slow: {}\n"})
     EXPECT_EQ(errorOf(text), "none") << text;
@@ -178,6 +196,12 @@ TEST(Config, MistakesAreNamedWithLineAndColumn) {
       {"prefetch: &a {topk: 3}\n", "f.yaml:1:11: expected a value, but got an anchor; write it out"},
       {"memory: {slow: {kind: file, bytes: 1GiB}}\n", "f.yaml:1:17: memory.slow.kind: expected memory.slow.path beside kind file, but got none"},
       {"memory: {slow: {kind: memory}}\n", "f.yaml:1:17: memory.slow.kind: expected memory.slow.bytes beside a kind, but got none"},
+      {"memory: {slower: [\"memory 1GiB\"]}\n", "f.yaml:1:10: memory.slower: expected memory.slow.kind beside it, but got none"},
+      {"memory: {slower: memory 1GiB}\n", "f.yaml:1:18: memory.slower: expected a list, but got 'memory 1GiB'"},
+      {"memory: {slower: [memory]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'memory'"},
+      {"memory: {slower: [none 1GiB]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'none 1GiB'"},
+      {"memory: {slower: [\"file: 1GiB\"]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'file: 1GiB'"},
+      {"memory: {slower: [memory 0]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'memory 0'"},
       {"block:\n  adaptive:\n    max: 1KiB\n", "f.yaml:3:5: block.adaptive.base: expected at most block.adaptive.max, but got more"},
       {"document: {paragraph_page: 2MiB}\n", "f.yaml:1:12: document.paragraph_page: expected at most document.chapter_page, but got more"},
       {"{}\n---\n{}\n", "f.yaml:2:1: expected one document, but got another"},

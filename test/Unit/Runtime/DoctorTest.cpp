@@ -440,6 +440,10 @@ TEST(Doctor, LostPagesAndAFullSlowTier) {
   v = healthy();
   v.counters.noSpace = 5;
   expectFinding(v, "slow-tier-full", 5, "memory.slow.bytes: 8GiB -> 16GiB");
+  v.slowTiers = 3;
+  v.closedTiers = 1;
+  expectFinding(v, "slow-tier-full", 5, "memory.slower: one more tier below, on another device");
+  EXPECT_EQ(find(diagnose(v), "slow-tier-full")->text, "a slow tier had no room for 5 pages; 1 of 3 tiers take nothing new");
   expectSilence(healthy(), "pages-lost");
   expectSilence(healthy(), "slow-tier-full");
 }
@@ -496,7 +500,7 @@ TEST(Doctor, TextAndJson) {
 TEST(Doctor, NoNumberHasAReason) {
   Vitals v;
   auto reasons = [&] { return nlohmann::json::parse(doctorJson(v, {}))["none"]; };
-  EXPECT_EQ(reasons().size(), 16u);
+  EXPECT_EQ(reasons().size(), 17u);
   EXPECT_EQ(reasons()["hit_rate"], "there is no slow tier");
   EXPECT_EQ(reasons()["internal_fragmentation"], "no sequence stored a token");
   v.policy = PolicyKind::Scan;

@@ -47,7 +47,9 @@ TEST_P(PoolFaultSweep, AtEveryTransfer) {
   RecordProperty("swept", static_cast<int>(counts.programs));
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, PoolFaultSweep, ::testing::Values(uint8_t(1), uint8_t(2)), [](const auto &info) { return info.param == 1 ? "memory" : "file"; });
+INSTANTIATE_TEST_SUITE_P(Tiers, PoolFaultSweep, ::testing::Values(uint8_t(1), uint8_t(2), uint8_t(3), uint8_t(7)), [](const auto &info) {
+  return info.param == 1 ? "memory" : info.param == 2 ? "file" : info.param == 3 ? "memoryOverAFile" : "aFileUnderMemory";
+});
 
 //===----------------------------------------------------------------------===//
 // Single faults

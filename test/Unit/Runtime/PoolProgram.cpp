@@ -37,7 +37,7 @@ struct Random {
 
 std::array<uint8_t, shapeFields> randomShape(Random &random) {
   Program made;
-  made[ShapeField::Tier] = static_cast<uint8_t>(std::array<int, 8>{0, 0, 1, 1, 1, 1, 1, 2}[random.below(8)]);
+  made[ShapeField::Tier] = static_cast<uint8_t>(std::array<int, 8>{0, 0, 1, 1, 3, 1, 7, 2}[random.below(8)]);
   for (size_t i = 1; i < shapeFields; ++i)
     made.shape[i] = static_cast<uint8_t>(random.below(256));
   made[ShapeField::Policy] = static_cast<uint8_t>(random.below(4));

@@ -14,7 +14,7 @@ namespace quire::test {
 
 /// What the pool is like. A field is one byte, and every value of it means something.
 enum class ShapeField : uint8_t {
-  Tier,       // 0: all in memory, 1: host memory below, 2: a file below
+  Tier,       // 0: all in memory, 1: host memory below, 2: a file below, 3: memory and a file below that; 4 more: faults hit the lower of the two
   Blocks,     // in memory
   Fast, Slow, // pages of the tiers
   Layers,     // of a page

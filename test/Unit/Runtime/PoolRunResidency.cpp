@@ -259,6 +259,11 @@ void PoolRun::reportRest() {
   latency.struct_size = sizeof(latency);
   for (int64_t operation = QUIRE_OPERATION_ALLOCATE; operation <= QUIRE_OPERATION_MAKE_ROOM + 1; ++operation)
     ended(operation > QUIRE_OPERATION_MAKE_ROOM ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_get_latency(pool_.get(), operation, &latency));
+  quire_tier_stats tier = {};
+  tier.struct_size = sizeof(tier);
+  size_t tiers = pool_.pager() ? pool_.pager()->slow().slots().members().size() : 0;
+  for (size_t i = 0; i <= tiers; ++i)
+    ended(i == tiers ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_get_tier_stats(pool_.get(), static_cast<int64_t>(i), &tier));
   std::string path = slotFileOf(::getpid()) + ".trace";
   ended(traced_ ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_write_trace(pool_.get(), path.c_str()));
   ::unlink(path.c_str());

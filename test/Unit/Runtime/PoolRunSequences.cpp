@@ -135,6 +135,8 @@ void PoolRun::match(const Op &op) {
     fail("a prefix of " + std::to_string(found) + " tokens was found, but it is " + std::to_string(at(index).length()));
 }
 
+/// A block that is held for the sequence may turn out to be lost after it was merged, and then ends what follows: how far a pool with faults
+/// comes is its own affair, but it merges nothing that was lost before.
 void PoolRun::publish(const Op &op) {
   size_t index = pick(op.a);
   const PoolReference::Sequence &sequence = at(index);
@@ -144,17 +146,20 @@ void PoolRun::publish(const Op &op) {
   else
     tokens.resize(tokens.size() - std::min<size_t>(tokens.size(), op.c % 8));
   auto count = static_cast<int64_t>(tokens.size());
-  auto isLost = [this](const PoolReference::Block &block) { return pool_.pager() && pool_.pager()->lost(static_cast<uint32_t>(block.index)); };
+  std::vector<bool> lost(static_cast<size_t>(pool_.inner().blocksTotal()));
+  for (size_t block = 0; pool_.pager() && block < lost.size(); ++block)
+    lost[block] = pool_.pager()->lost(static_cast<uint32_t>(block));
+  auto isLost = [&](const PoolReference::Block &block) { return lost[static_cast<size_t>(block.index)]; };
   auto steps = [&] {
     quire_tenant_stats stats = {};
     stats.struct_size = sizeof(stats);
     quire_tenant_get_stats(pool_.get(), reference_->tenants()[sequence.tenant].handle, &stats);
     return stats.blocks_published + stats.blocks_merged;
   };
-  bool collisions = program_[ShapeField::HashBits] != 0;
+  bool counted = program_[ShapeField::HashBits] != 0 || degraded_;
   int64_t before = steps();
   if (ended(reference_->canPublish(index, count), quire_sequence_publish(pool_.get(), sequence.handle, tokens.data(), count)))
-    reference_->publish(index, count, isLost, collisions ? steps() - before : INT64_MAX);
+    reference_->publish(index, count, isLost, counted ? steps() - before : INT64_MAX);
 }
 
 /// What a scheduler does after QUIRE_PAGE_LOST.

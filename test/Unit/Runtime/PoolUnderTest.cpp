@@ -4,6 +4,7 @@
 
 #include "tier/HostTier.h"
 #include "tier/Mover.h"
+#include "tier/StackedTier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +21,7 @@ using namespace runtime;
 //===----------------------------------------------------------------------===//
 
 RecordingTier::RecordingTier(std::unique_ptr<Tier> inner, std::shared_ptr<StoreRecord> record)
-    : Tier(inner->name(), inner->slots().total(), inner->pageBytes()), inner_(std::move(inner)), record_(std::move(record)) {
+    : Tier(inner->name(), inner->slots().members(), inner->pageBytes()), inner_(std::move(inner)), record_(std::move(record)) {
   *record_ = StoreRecord();
   record_->slots.resize(slots().total());
 }
@@ -77,14 +78,14 @@ Codec PoolUnderTest::codec() const {
 PoolUnderTest::~PoolUnderTest() {
   executor_.reset();
   pool_.reset();
-  if (program_[ShapeField::Tier] % 3 == 2)
+  if (hasFile())
     ::unlink(slotFile().c_str());
 }
 
 FileTierOptions PoolUnderTest::fileOptions(uint64_t pageBytes) const {
   FileTierOptions options;
   options.path = slotFile();
-  options.slots = 6 + program_[ShapeField::Slow] % 40;
+  options.slots = slowSlots() - memorySlots();
   options.pageBytes = pageBytes;
   options.keep = true;
   options.direct = false;
@@ -93,30 +94,39 @@ FileTierOptions PoolUnderTest::fileOptions(uint64_t pageBytes) const {
   return options;
 }
 
-Status PoolUnderTest::makeTier(uint64_t pageBytes, std::unique_ptr<Tier> &out) {
+template <typename Inner>
+std::unique_ptr<Tier> PoolUnderTest::watched(std::unique_ptr<Inner> inner) {
   FaultPlan plan;
   plan.seed = program_[ShapeField::Seed];
+  stored_.push_back(inner.get());
+  auto faults = std::make_unique<FaultTier>(std::move(inner), plan, *clock_);
+  faults_.push_back(faults.get());
+  return faults;
+}
+
+Status PoolUnderTest::makeTier(uint64_t pageBytes, std::unique_ptr<Tier> &out) {
   pageBytes_ = pageBytes;
+  faults_.clear();
+  stored_.clear();
+  std::vector<std::unique_ptr<Tier>> tiers;
   Status status;
-  std::unique_ptr<FaultTier> faults;
-  if (program_[ShapeField::Tier] % 3 == 2) {
-    std::unique_ptr<FileTier> file = FileTier::open(fileOptions(pageBytes), status);
-    QUIRE_TRY(status);
-    stored_ = file.get();
-    faults = std::make_unique<FaultTier>(std::move(file), plan, *clock_);
-  } else {
+  if (hasMemory()) {
     HostTierOptions options;
-    options.slots = fileOptions(pageBytes).slots;
+    options.slots = memorySlots();
     options.pageBytes = pageBytes;
     options.checksum = true;
     options.commit = false;
     std::unique_ptr<HostTier> host = HostTier::create(options, status);
     QUIRE_TRY(status);
-    stored_ = host.get();
-    faults = std::make_unique<FaultTier>(std::move(host), plan, *clock_);
+    tiers.push_back(watched(std::move(host)));
   }
-  faults_ = faults.get();
-  out = std::make_unique<RecordingTier>(std::move(faults), record_);
+  if (hasFile()) {
+    std::unique_ptr<FileTier> file = FileTier::open(fileOptions(pageBytes), status);
+    QUIRE_TRY(status);
+    tiers.push_back(watched(std::move(file)));
+  }
+  std::unique_ptr<Tier> tier = tiers.size() == 1 ? std::move(tiers.front()) : std::make_unique<StackedTier>(std::move(tiers));
+  out = std::make_unique<RecordingTier>(std::move(tier), record_);
   return success();
 }
 
@@ -127,7 +137,7 @@ std::string PoolUnderTest::open() {
   if (!status.ok())
     return status.text();
   bool tiered = hasSlowTier();
-  uint64_t fast = 4 + program_[ShapeField::Fast] % 12;
+  uint64_t fast = fastPages();
   Pool::Options options;
   options.codec = codec();
   options.bytes = tiered ? fast * geometry.pageBytes : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
@@ -170,24 +180,28 @@ std::string PoolUnderTest::open() {
 }
 
 void PoolUnderTest::plan(const Fault &fault) {
-  faults_->add(fault);
+  faults_[program_[ShapeField::Tier] / 4 % faults_.size()]->add(fault);
   planned_ = true;
 }
 
 uint64_t PoolUnderTest::injected() const {
   uint64_t count = 0;
   for (size_t kind = 0; kind < Fault::kinds; ++kind)
-    count += faults_->injected(Fault::Kind(kind));
+    for (const FaultTier *faults : faults_)
+      count += faults->injected(Fault::Kind(kind));
   return count;
 }
 
 bool PoolUnderTest::slowIsBlank() {
-  std::vector<char> bytes(stored_->storedBytes());
-  for (uint32_t slot = 0; slot < record_->slots.size(); ++slot) {
-    if (!stored_->readStored(slot, bytes.data()).ok())
-      return false;
-    if (std::any_of(bytes.end() - static_cast<std::ptrdiff_t>(pageBytes_), bytes.end(), [](char byte) { return byte != 0; }))
-      return false;
+  const TierSlots &slots = pager()->slow().slots();
+  for (size_t member = 0; member < stored_.size(); ++member) {
+    std::vector<char> bytes(stored_[member]->storedBytes());
+    for (uint32_t slot = 0; slot < slots.members()[member].slots; ++slot) {
+      if (!stored_[member]->readStored(slot, bytes.data()).ok())
+        return false;
+      if (std::any_of(bytes.end() - static_cast<std::ptrdiff_t>(pageBytes_), bytes.end(), [](char byte) { return byte != 0; }))
+        return false;
+    }
   }
   return true;
 }
@@ -207,7 +221,8 @@ std::string PoolUnderTest::compareFile(bool damaged) {
   std::vector<FileTier::Entry> entries;
   if (file->recover(entries) != 0)
     return "the file that a pool left cannot be read";
-  auto known = std::count_if(record_->slots.begin(), record_->slots.end(), [](const auto &content) { return content.has_value(); });
+  uint32_t first = memorySlots(); // the file's slots come after those of memory
+  auto known = std::count_if(record_->slots.begin() + first, record_->slots.end(), [](const auto &content) { return content.has_value(); });
   if (!damaged && entries.size() != static_cast<size_t>(known))
     return "the file that a pool left lacks what was stored";
   std::vector<char> page(pageBytes_);
@@ -217,9 +232,9 @@ std::string PoolUnderTest::compareFile(bool damaged) {
     transfer.page = page.data();
     transfer.tag = entry.tag;
     file->run(&one, 1);
-    const std::optional<StoreRecord::Content> &content = record_->slots[entry.slot];
+    const std::optional<StoreRecord::Content> &content = record_->slots[first + entry.slot];
     bool current = content && content->tag == entry.tag;
-    auto stored = record_->ever.find({entry.slot, entry.tag});
+    auto stored = record_->ever.find({first + entry.slot, entry.tag});
     if (!transfer.status.ok() || !(current || damaged) || stored == record_->ever.end() || stored->second != page)
       return "slot " + std::to_string(entry.slot) + " of the file that a pool left holds what was not stored";
   }
@@ -229,9 +244,9 @@ std::string PoolUnderTest::compareFile(bool damaged) {
 std::string PoolUnderTest::crash(int file) {
   executor_.reset();
   pool_.reset();
-  faults_ = nullptr;
-  stored_ = nullptr;
-  if (program_[ShapeField::Tier] % 3 != 2)
+  faults_.clear();
+  stored_.clear();
+  if (!hasFile())
     return {};
   std::error_code ignored;
   if (file == 1)

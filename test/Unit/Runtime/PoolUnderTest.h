@@ -69,7 +69,7 @@ public:
   const Program &program() const { return program_; }
   int64_t layersPerPage() const { return layersPerPage_; }
   bool prefixCache() const { return program_[ShapeField::PrefixCache] % 2; }
-  bool hasSlowTier() const { return program_[ShapeField::Tier] % 3 != 0; }
+  bool hasSlowTier() const { return program_[ShapeField::Tier] % 4 != 0; }
   bool exportable() const { return !hasSlowTier() && program_[ShapeField::Export] % 2; }
   runtime::Codec codec() const;
   /// Not with a codec, which wants numbers in pages that somebody writes by hand.
@@ -86,6 +86,14 @@ public:
   bool slowIsBlank();
 
 private:
+  bool hasMemory() const { return program_[ShapeField::Tier] % 2 != 0; }
+  bool hasFile() const { return program_[ShapeField::Tier] % 4 >= 2; }
+  uint32_t fastPages() const { return 4 + program_[ShapeField::Fast] % 12; }
+  /// Pages that a codec stores each have a slot of their own.
+  uint32_t slowSlots() const { return 6 + program_[ShapeField::Slow] % 40 + (codec() == runtime::Codec::None ? 0 : fastPages()); }
+  uint32_t memorySlots() const { return hasMemory() ? slowSlots() / (hasFile() ? 3 : 1) : 0; }
+  template <typename Inner>
+  std::unique_ptr<runtime::Tier> watched(std::unique_ptr<Inner> inner);
   runtime::Status makeTier(uint64_t pageBytes, std::unique_ptr<runtime::Tier> &out);
   runtime::FileTierOptions fileOptions(uint64_t pageBytes) const;
   std::string compareFile(bool damaged);
@@ -98,8 +106,8 @@ private:
   MarkScript script_;
   std::shared_ptr<runtime::VirtualClock> clock_;
   std::shared_ptr<StoreRecord> record_;
-  runtime::FaultTier *faults_ = nullptr;      // the pool's
-  runtime::StoredSlots *stored_ = nullptr;    // the pool's
+  std::vector<runtime::FaultTier *> faults_;    // the pool's, of each member of its slow tier
+  std::vector<runtime::StoredSlots *> stored_;  // the same
   serving::ModelPointer model_;
   serving::PoolPointer pool_;
   serving::ExecutorPointer executor_;

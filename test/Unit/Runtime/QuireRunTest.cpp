@@ -179,7 +179,7 @@ TEST_F(QuireRun, Configuration) {
   std::string config = "--config=" + file("c.yaml");
   EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
   std::string printed = readFile(file("stdout"));
-  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  reserve_ratio: 0.1\n"
+  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  slower: []\n  reserve_ratio: 0.1\n"
                      "block:\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
@@ -676,6 +676,38 @@ TEST_F(QuireRun, TwoTiers) {
   EXPECT_EQ(tokens(tiered), tokens(plain));
   EXPECT_TRUE(json::parse(readFile(file("s.json"))).contains("tiers"));
   EXPECT_NE(readFile(file("t.json")).find("traceEvents"), std::string::npos);
+  std::vector<std::string> two = {"--slow-tier=memory", "--slow-bytes=4KB", "--slow-tier=file:" + file("pages"), "--slow-bytes=1MiB"};
+  two.push_back("--kv-bytes=12KB");
+  two.push_back("--stats=" + file("two.json"));
+  EXPECT_EQ(tokens(serve("two.jsonl", two)), tokens(plain));
+  json stats = json::parse(readFile(file("two.json")))["tiers"];
+  ASSERT_EQ(stats["slow"].size(), 2u);
+  EXPECT_EQ(stats["slow"][0]["name"], "memory");
+  EXPECT_EQ(stats["slow"][1]["name"], "file");
+  int64_t upper = stats["slow"][0]["out"], lower = stats["slow"][1]["out"];
+  EXPECT_GT(upper, 0);
+  EXPECT_GT(lower, 0);
+  EXPECT_GT(stats["slow"][1]["in"], 0);
+  EXPECT_EQ(upper + lower, stats["write_backs"]);
+  EXPECT_EQ(stats["slow"][0]["pages"].get<int64_t>() + stats["slow"][1]["pages"].get<int64_t>(), stats["slow_pages"]);
+  EXPECT_FALSE(std::filesystem::exists(file("pages"))) << "it goes with the pool";
+  two.back() = "--print-config";
+  EXPECT_EQ(run(two), 0) << errors();
+  std::string printed = readFile(file("stdout"));
+  EXPECT_NE(printed.find("  slower: [\"file:" + file("pages") + " 1MiB\"]\n"), std::string::npos) << printed;
+  writeFile(file("two.yaml"), printed);
+  EXPECT_EQ(run({"--print-config", "--config=" + file("two.yaml")}), 0) << errors();
+  EXPECT_EQ(readFile(file("stdout")), printed);
+  EXPECT_EQ(run({"--print-config", "--config=" + file("two.yaml"), "--slow-bytes=16KB", "--slow-bytes=2MiB"}), 0) << errors();
+  EXPECT_NE(readFile(file("stdout")).find(" 2MiB\"]\n"), std::string::npos) << readFile(file("stdout"));
+  EXPECT_EQ(run({"--print-config", "--config=" + file("two.yaml"), "--slow-tier=none"}), 0) << errors();
+  EXPECT_NE(readFile(file("stdout")).find("  slower: []\n"), std::string::npos);
+  expectRefused({model(), "--slow-tier=memory", "--slow-bytes=1MiB", "--slow-tier=memory"}, "--slow-tier needs --slow-bytes");
+  expectRefused({model(), "--slow-tier=memory", "--slow-bytes=1MiB", "--slow-bytes=1MiB"}, "--slow-bytes needs --slow-tier");
+  expectRefused({model(), "--slow-tier=memory", "--slow-tier=none", "--slow-bytes=1MiB"}, "--slow-tier=none has no tiers beside it");
+  expectRefused({model(), two[0], two[1], two[2], two[3], "--output=" + file("pages")}, "that of --slow-tier, '");
+  expectRefused({model(), "--requests=" + file("in.jsonl"), two[2], "--slow-bytes=1024TiB"}, "lower memory.slow.bytes (--slow-bytes)");
+  EXPECT_FALSE(std::filesystem::exists(file("pages")));
   expectRefused({model(), "--slow-tier=tape"}, "--slow-tier: ");
   expectRefused({model(), "--slow-tier=memory"}, "--slow-tier needs --slow-bytes");
   expectRefused({model(), "--slow-bytes=1MiB"}, "--slow-bytes needs --slow-tier");

@@ -2,6 +2,8 @@
 // The slow tier of tests.
 #include "TieredPool.h"
 
+#include "tier/StackedTier.h"
+
 #include <algorithm>
 
 namespace quire::test {
@@ -62,9 +64,16 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
     options.clock = std::make_shared<VirtualClock>();
   Clock &clock = *options.clock;
   options.slowTier = [&](uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover) {
-    auto memory = std::make_unique<MemoryTier>(settings.slowPages, pageBytes);
-    made.tier = memory.get();
-    tier = std::move(memory);
+    std::vector<std::unique_ptr<Tier>> tiers;
+    std::vector<uint32_t> slots = {settings.slowPages};
+    slots.insert(slots.end(), settings.lowerPages.begin(), settings.lowerPages.end());
+    for (uint32_t count : slots) {
+      auto memory = std::make_unique<MemoryTier>(count, pageBytes);
+      made.tiers.push_back(memory.get());
+      tiers.push_back(std::move(memory));
+    }
+    made.tier = made.tiers.front();
+    tier = tiers.size() == 1 ? std::move(tiers.front()) : std::make_unique<StackedTier>(std::move(tiers));
     size_t capacity = Pager::transfersFor(static_cast<uint64_t>(settings.fastPages));
     mover = settings.thread ? createThreadMover(clock, capacity) : createSteppedMover(clock, capacity, settings.seed);
     return success();

@@ -32,6 +32,7 @@ private:
 struct TieredSettings {
   int64_t fastPages = 8;
   uint32_t slowPages = 60;
+  std::vector<uint32_t> lowerPages; // of tiers below that one
   uint64_t seed = 1;
   runtime::PolicyKind policy = runtime::PolicyKind::Scan;
   int64_t window = 3;
@@ -45,7 +46,8 @@ struct TieredSettings {
 
 struct TieredPool {
   serving::PoolPointer pool;
-  MemoryTier *tier = nullptr; // the pool's
+  MemoryTier *tier = nullptr;      // the pool's, the upper one
+  std::vector<MemoryTier *> tiers; // all of them
   runtime::Pager *pager() const { return pool->pool->pager(); }
 };
 
