@@ -3,10 +3,12 @@
 #include "tier/SlotFile.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -27,6 +29,18 @@ Status SlotFile::system(quire_status code, const char *what) const {
   return failure(code, "%s: cannot %s: %s", path_.c_str(), what, std::strerror(errno));
 }
 
+/// A process that was killed keeps its lock until the kernel has ended its transfers, for a moment after it is gone.
+static bool lockSoon(int descriptor) {
+  constexpr std::chrono::milliseconds patience(500), pause(2);
+  auto until = std::chrono::steady_clock::now() + patience;
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= until)
+      return false;
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
 /// Locks the opened file. `again`: the path names another file by now.
 Status SlotFile::lock(bool &again) {
   struct stat opened, named;
@@ -34,7 +48,7 @@ Status SlotFile::lock(bool &again) {
     return system(QUIRE_IO_ERROR, "examine the file");
   if (!S_ISREG(opened.st_mode))
     return failure(QUIRE_INVALID_ARGUMENT, "%s: expected a regular file", path_.c_str());
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+  if (!lockSoon(descriptor_))
     return errno == EWOULDBLOCK ? failure(QUIRE_IO_ERROR, "%s: another pool uses this file as its slow tier", path_.c_str())
                                 : system(QUIRE_IO_ERROR, "lock the file");
   again = ::lstat(path_.c_str(), &named) != 0 || named.st_dev != opened.st_dev || named.st_ino != opened.st_ino;

@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -348,6 +350,20 @@ TEST_F(FileTierTest, EmptyFileIsTaken) {
   writeFile(path(), "");
   auto tier = open(options());
   EXPECT_TRUE(store(*tier, 0, 1).ok());
+}
+
+/// The kernel may hold a file of a process that was killed for a moment longer than the process.
+TEST_F(FileTierTest, AMomentOfAnotherWriterIsWaitedFor) {
+  writeFile(path(), "");
+  int descriptor = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(descriptor, LOCK_EX | LOCK_NB), 0);
+  std::thread other([descriptor] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::close(descriptor);
+  });
+  auto tier = open(options());
+  EXPECT_TRUE(store(*tier, 0, 1).ok());
+  other.join();
 }
 
 TEST_F(FileTierTest, OneWriter) {
