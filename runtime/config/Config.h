@@ -139,11 +139,13 @@ std::vector<Change> diff(const Config &before, const Config &after);
 struct Reload {
   Config config;               // the current one with those changes that are reloadable
   std::vector<Change> changes; // all; those that are not reloadable need a new run
+  Config file;                 // what the file says now
 };
 
-/// Reads the file again. A file that is not valid is an error, and the current
-/// configuration goes on.
-runtime::Status reload(const std::string &path, const Config &current, Reload &out, Keys keys = Keys::Implemented);
+/// Reads the file again, which said `before`. A key that is another one in the current
+/// configuration was given otherwise, and stays. A file that is not valid is an error, and the
+/// current configuration goes on.
+runtime::Status reload(const std::string &path, const Config &before, const Config &current, Reload &out, Keys keys = Keys::Implemented);
 
 /// The table of all keys for the documentation, in Markdown.
 std::string keyTable();

@@ -243,13 +243,17 @@ Status readConfig(const std::string &path, Config &out, Keys keys) {
   return parseConfig(text, path, out, keys);
 }
 
-Status reload(const std::string &path, const Config &current, Reload &out, Keys keys) {
-  Config read;
-  QUIRE_TRY(readConfig(path, read, keys));
-  Reload result{current, diff(current, read)};
-  for (const Key &key : allKeys())
+Status reload(const std::string &path, const Config &before, const Config &current, Reload &out, Keys keys) {
+  Reload result{current, {}, {}};
+  QUIRE_TRY(readConfig(path, result.file, keys));
+  for (const Key &key : allKeys()) {
+    Value was = key.get(before), is = key.get(result.file);
+    if (was == is || was != key.get(current))
+      continue;
+    result.changes.push_back({key.name, printValue(key, was), printValue(key, is), key.reloadable});
     if (key.reloadable)
-      key.set(result.config, key.get(read));
+      key.set(result.config, is);
+  }
   out = std::move(result);
   return success();
 }

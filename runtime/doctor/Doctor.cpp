@@ -94,6 +94,11 @@ private:
   std::string toStrategy(PrefetchKind to) const {
     return v_.prefetch ? format("prefetch.strategy: %s -> %s", strategyName(*v_.prefetch), strategyName(to)) : std::string();
   }
+  /// Where it is off, by strategy or by window.
+  std::string toPrefetching() const {
+    constexpr unsigned usualWindow = 3;
+    return v_.window == 0 ? format("prefetch.window_size: 0 -> %u", usualWindow) : toStrategy(PrefetchKind::Sequential);
+  }
   /// 3 -> 5.
   std::string largerWindow() const {
     return v_.window ? format("prefetch.window_size: %u -> %u", v_.window, v_.window + std::max(2u, v_.window / 2)) : std::string();
@@ -127,12 +132,12 @@ private:
     return v_.fastBytes ? "memory.fast_bytes: " + printSize(v_.fastBytes) + " -> " + printSize(2 * v_.fastBytes) : std::string();
   }
   std::string largerBlocks() const {
-    return v_.blockTokens ? format("block.tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
+    return v_.blockTokens ? format("quirec --block-tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
                                    static_cast<unsigned long long>(2 * v_.blockTokens))
                           : std::string();
   }
   std::string smallerBlocks() const {
-    return v_.blockTokens > 1 ? format("block.tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
+    return v_.blockTokens > 1 ? format("quirec --block-tokens: %llu -> %llu", static_cast<unsigned long long>(v_.blockTokens),
                                        static_cast<unsigned long long>(v_.blockTokens / 2))
                               : std::string();
   }
@@ -271,7 +276,7 @@ void Examination::examineWaiting() {
     add("stall", Severity::Warning, *stall, t_.maxStall,
         format("%.3f of the steps' time was spent waiting for pages, above %.2f: %s", *stall, t_.maxStall,
                prefetches ? "give the fast tier more room" : "prefetch, or give the fast tier more room"),
-        v_.prefetch && !prefetches ? toStrategy(PrefetchKind::Sequential) : moreMemory());
+        v_.prefetch && !prefetches ? toPrefetching() : moreMemory());
   if (isSaturated())
     add("slow-bandwidth", Severity::Warning, *v_.slowUse, t_.maxSlowUse,
         format("the slow tier transferred %.3f of the time, above %.2f: %s, or attend to fewer pages", *v_.slowUse, t_.maxSlowUse,

@@ -16,7 +16,7 @@ static struct timespec changedAt(const std::string &path) {
 }
 
 ConfigWatch::ConfigWatch(const RunOptions &options, quire_pool *pool)
-    : path_(options.config), pool_(pool), current_(effectiveConfig(options)) {
+    : path_(options.config), pool_(pool), file_(options.configured), current_(effectiveConfig(options)) {
   if (!path_.empty())
     seen_ = changedAt(path_);
 }
@@ -29,7 +29,7 @@ void ConfigWatch::look() {
     return; // also while an editor replaces the file
   seen_ = now;
   config::Reload read;
-  runtime::Status status = config::reload(path_, current_, read);
+  runtime::Status status = config::reload(path_, file_, current_, read);
   if (!status.ok()) {
     std::fprintf(stderr, "quire-run: warning: %s; the run goes on as before\n", status.text().c_str());
     return;
@@ -47,6 +47,7 @@ void ConfigWatch::look() {
     fixedTold_ |= !change.reloadable;
   }
   current_ = read.config;
+  file_ = read.file;
 }
 
 } // namespace quire::serving

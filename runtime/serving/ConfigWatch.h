@@ -23,6 +23,7 @@ public:
 private:
   std::string path_; // empty: nothing is watched
   quire_pool *pool_;
+  config::Config file_; // what it said last; keys that differ in the current configuration are the command line's
   config::Config current_;
   struct timespec seen_ = {};
   bool fixedTold_ = false;

@@ -260,7 +260,7 @@ TEST(Config, ReloadTakesWhatCanChange) {
   ASSERT_TRUE(readConfig(path, current, Keys::All).ok());
   writeFile(path, "prefetch: {window_size: 5}\nblock: {tokens: 32}\n");
   Reload result;
-  ASSERT_TRUE(reload(path, current, result, Keys::All).ok());
+  ASSERT_TRUE(reload(path, current, current, result, Keys::All).ok());
   ASSERT_EQ(result.changes.size(), 2u);
   EXPECT_EQ(result.changes[0].key, "block.tokens");
   EXPECT_FALSE(result.changes[0].reloadable);
@@ -270,11 +270,11 @@ TEST(Config, ReloadTakesWhatCanChange) {
   EXPECT_EQ(result.config.prefetch.windowSize, 5);
   EXPECT_EQ(result.config.block.tokens, 16);
   writeFile(path, "prefetch: {window_size: 5\n");
-  Status status = reload(path, current, result, Keys::All);
+  Status status = reload(path, current, current, result, Keys::All);
   EXPECT_EQ(status.code(), QUIRE_INVALID_ARGUMENT);
   EXPECT_EQ(status.text().rfind(path + ":", 0), 0u) << status.text();
   EXPECT_EQ(result.config.prefetch.windowSize, 5); // as before
-  EXPECT_EQ(reload(folder / "none.yaml", current, result).code(), QUIRE_IO_ERROR);
+  EXPECT_EQ(reload(folder / "none.yaml", current, current, result).code(), QUIRE_IO_ERROR);
   EXPECT_EQ(readConfig(std::string(folder / "."), current).code(), QUIRE_IO_ERROR);
 }
 

@@ -73,6 +73,16 @@ TEST_F(ConfigWatching, ChangesAreTakenAndSaid) {
   EXPECT_EQ(look(), "") << "it is said once";
 }
 
+TEST_F(ConfigWatching, TheCommandLineHasTheLastWord) {
+  options_.slow.prefetchWindow = 1;
+  options_.limits.maxBatch = 4;
+  watch_.emplace(options_, pool_.pool.get());
+  EXPECT_EQ(after("prefetch: {window_size: 5}\nserving: {max_batch: 3}\ndialogue: {recent_turns: 5}\n"), "quire-run: dialogue.recent_turns: 3 -> 5\n");
+  EXPECT_EQ(watch_->current().prefetch.windowSize, 1);
+  EXPECT_EQ(window(), 1) << "as the command line has it, once the pool is tuned";
+  EXPECT_EQ(watch_->current().dialogue.recentTurns, 5);
+}
+
 TEST_F(ConfigWatching, AWrongFileChangesNothing) {
   EXPECT_EQ(after("prefetch: {window_size: many}\n"),
             "quire-run: warning: " + path_ + ":1:25: prefetch.window_size: expected a whole number of 0 to 1024, but got 'many'; the run goes on as before\n");
