@@ -55,6 +55,13 @@ static llvm::json::Array featureNames(const cpu::CpuTarget &target) {
   return names;
 }
 
+std::string missingFeature(const cpu::CpuTarget &target) {
+  for (const llvm::json::Value &name : featureNames(target))
+    if (quire_cpu_has_feature(name.getAsString()->str().c_str()) == 0)
+      return name.getAsString()->str();
+  return {};
+}
+
 bool writeManifest(llvm::StringRef folder, const ModelFacts &facts, const cpu::CpuTarget &target, std::string &error) {
   llvm::json::Object files;
   for (llvm::StringRef name : {"model.so", "weights.bin", "report.json"}) {

@@ -27,6 +27,9 @@ struct ModelFacts {
 /// Reads the facts from a module that has `kvrt.model`.
 std::optional<ModelFacts> modelFacts(mlir::ModuleOp module);
 
+/// A feature that the code for `target` may use and this processor lacks; empty if there is none.
+std::string missingFeature(const cpu::CpuTarget &target);
+
 /// Writes `manifest.json` into a folder that already holds model.so, weights.bin and report.json.
 bool writeManifest(llvm::StringRef folder, const ModelFacts &facts, const cpu::CpuTarget &target, std::string &error);
 

@@ -282,6 +282,8 @@ ExitCode Compilation::run() {
   if (!cpu::CpuTarget::isKnown(options.mcpu))
     return bad("expected a 64-bit processor by LLVM's name in --mcpu, but got '" + options.mcpu + "'");
   target = cpu::CpuTarget::named(options.mcpu, options.mattr);
+  if (std::string missing = options.verify ? missingFeature(target) : ""; !missing.empty())
+    return bad("--verify runs the compiled model, which may use " + missing + ", and this processor has none; verify on one that has it, or choose another --mcpu");
   if (!options.reportPath.empty() && llvm::sys::fs::equivalent(options.reportPath, options.input))
     return bad(options.reportPath + ": is the model, the report would replace it");
   progress.step("reading");

@@ -134,9 +134,11 @@ Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPl
     uint64_t wanted = FileGeometry{pageBytes, 0, slots}.fileBytes(), before = 0;
     for (auto &[other, bytes] : files)
       before += other == device ? bytes : 0;
-    if (wanted > free || before > free - wanted)
-      return failure(QUIRE_INVALID_ARGUMENT, "%s: expected a file that fits into the %" PRIu64 " bytes that are free on its file system, but got %" PRIu64 " bytes, and %" PRIu64 " of other slow tiers on it; lower memory.slow.bytes (--slow-bytes)",
-                     quota.tier.path.c_str(), free, wanted, before);
+    if (wanted > free || before > free - wanted) {
+      std::string others = before ? ", and " + std::to_string(before) + " of other slow tiers on it" : "";
+      return failure(QUIRE_INVALID_ARGUMENT, "%s: expected a file that fits into the %" PRIu64 " bytes that are free on its file system, but got %" PRIu64 " bytes%s; lower %s (--slow-bytes)",
+                     quota.tier.path.c_str(), free, wanted, others.c_str(), &quota == &tiers.front() ? "memory.slow.bytes" : "memory.slower");
+    }
     files.emplace_back(device, wanted);
   }
   if (plan.slots > INT32_MAX)

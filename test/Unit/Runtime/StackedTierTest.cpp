@@ -460,7 +460,8 @@ TEST(StackedTier, FilesThatTheirFileSystemCannotHoldAreRefused) {
   if (free < tiers[1].bytes) {
     EXPECT_EQ(status.code(), QUIRE_INVALID_ARGUMENT);
     EXPECT_TRUE(has(status.text(), "/pages: expected a file that fits into the ")) << status.text();
-    EXPECT_TRUE(has(status.text(), "; lower memory.slow.bytes (--slow-bytes)")) << status.text();
+    EXPECT_TRUE(has(status.text(), " bytes; lower memory.slower (--slow-bytes)")) << status.text();
+    EXPECT_TRUE(has(runtime::planTiers({tiers[1]}, 4096, plan).text(), " bytes; lower memory.slow.bytes (--slow-bytes)"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "pages"));
   // Each fits, both do not.
