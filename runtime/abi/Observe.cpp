@@ -4,6 +4,7 @@
 #include "doctor/Doctor.h"
 #include "doctor/Prometheus.h"
 #include "residency/Optimal.h"
+#include "residency/Replay.h"
 
 #include <cmath>
 
@@ -12,7 +13,7 @@ using namespace quire::runtime;
 /// Longer traces make the doctor slow.
 static constexpr size_t maxReplayedEvents = size_t(1) << 22;
 
-/// Share of demands that came in the order of the step before, and the misses of the best policy.
+/// Share of demands that came in the order of the step before, the fewest misses that are possible, and the policy that comes next to them.
 static void readTrace(const Trace &trace, Vitals &out) {
   if (trace.events().empty() || trace.dropped() > 0 || trace.events().size() > maxReplayedEvents)
     return;
@@ -28,6 +29,8 @@ static void readTrace(const Trace &trace, Vitals &out) {
   if (order.predictions() > 0)
     out.repeatedOrder = static_cast<double>(order.fulfilled()) / static_cast<double>(order.predictions());
   out.optimalMisses = optimal(trace, trace.fastPages).misses;
+  if (out.policy)
+    out.bestPolicy = bestPolicy(trace, trace.fastPages, *out.policy);
 }
 
 /// Both predictors go by attention, and advice on them is the same.

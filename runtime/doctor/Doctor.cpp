@@ -205,16 +205,15 @@ void Examination::examineHits() {
     add("low-hit-rate", Severity::Warning, *hits, t_.minHit,
         format("hit rate %.3f is below %.2f: the fast tier holds too little of what steps read", *hits, t_.minHit), moreMemory());
   Ratio gap = v_.optimalMisses ? gapToOptimum(c, *v_.optimalMisses) : std::nullopt;
-  if (gap && *gap > t_.maxGap)
-    add("gap-to-optimum", Severity::Warning, *gap, t_.maxGap,
-        format("%.3f loads for each demand more than the best replacement would have done: try other policies on a trace "
-               "with quire-replay",
-               *gap),
-        !v_.policy || (isLow && scansBadly)            ? ""
-        : isCyclic() && *v_.policy == PolicyKind::Scan ? "" // the one for such demands
-        : scansBadly                                   ? toPolicy(PolicyKind::Scan)
-        : *v_.policy == PolicyKind::Arc                ? toPolicy(PolicyKind::Lru)
-                                                       : toPolicy(PolicyKind::Arc));
+  if (!gap || *gap <= t_.maxGap)
+    return;
+  bool isBest = v_.bestPolicy && v_.bestPolicy == v_.policy, isBetterKnown = v_.policy && v_.bestPolicy && !isBest;
+  std::string better = isBetterKnown ? format("the policy %s has the fewest misses on the trace", policyName(*v_.bestPolicy))
+                       : isBest      ? "no other policy has fewer misses on the trace"
+                                     : "try other policies on a trace with quire-replay";
+  add("gap-to-optimum", Severity::Warning, *gap, t_.maxGap,
+      format("%.3f loads for each demand more than the best replacement would have done: %s", *gap, better.c_str()),
+      isBetterKnown && !(isLow && scansBadly) ? toPolicy(*v_.bestPolicy) : "");
 }
 
 void Examination::examinePrefetch() {

@@ -51,6 +51,7 @@ struct Vitals {
   std::optional<double> attentionEntropy; // nats, mean over steps, over `attentionPages`
   double attentionPages = 0;
   std::optional<uint64_t> optimalMisses; // of the same trace (optimal())
+  std::optional<PolicyKind> bestPolicy;  // on the same trace (bestPolicy())
   std::optional<double> slowUse;         // time that the slow tier was transferring / time of the steps
   std::optional<double> codecError;      // relative L2 of the pages that were sampled
 };

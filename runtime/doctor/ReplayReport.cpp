@@ -25,6 +25,7 @@ Vitals vitalsOf(const ReplayReport &report, const ReplayReport::Run &run) {
   if (run.result.repeatedOrder >= 0)
     out.repeatedOrder = run.result.repeatedOrder;
   out.optimalMisses = run.result.optimum.misses;
+  out.bestPolicy = bestPolicy(*report.trace, report.options.fastPages, run.policy);
   out.slowUse = ratio(static_cast<double>(run.result.slowBusyNs), static_cast<double>(run.result.counters.stepNs));
   return out;
 }

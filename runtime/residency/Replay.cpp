@@ -390,4 +390,23 @@ Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &ou
   return success();
 }
 
+std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present) {
+  ReplayOptions options;
+  options.fastPages = fastPages;
+  std::optional<PolicyKind> best;
+  uint64_t fewest = 0;
+  for (PolicyKind policy : {present, PolicyKind::Lru, PolicyKind::Scan, PolicyKind::Importance, PolicyKind::Arc}) {
+    options.policy = policy;
+    if (!check(trace, options).ok())
+      return std::nullopt;
+    ReplayResult result;
+    Simulation(trace, options).run(result);
+    if (!best || result.counters.misses < fewest) {
+      best = policy;
+      fewest = result.counters.misses;
+    }
+  }
+  return best;
+}
+
 } // namespace quire::runtime

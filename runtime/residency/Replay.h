@@ -9,6 +9,8 @@
 #include "residency/Prefetch.h"
 #include "residency/Trace.h"
 
+#include <optional>
+
 namespace quire::runtime {
 
 struct ReplayOptions {
@@ -45,6 +47,10 @@ struct ReplayResult {
 /// Fails with QUIRE_INVALID_ARGUMENT if the options are out of range, or need what
 /// the trace lacks.
 Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &out);
+
+/// The policy with the fewest misses on the trace, without prefetching; `present` if no other has fewer. None if the
+/// trace cannot be replayed.
+std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present);
 
 } // namespace quire::runtime
 

@@ -68,6 +68,34 @@ TEST(Replay, DenseScanIsTheory) {
   }
 }
 
+/// Whatever policy is present, none has fewer misses than the one that is named; and it is kept unless another one has.
+TEST(Replay, TheBestPolicyHasTheFewestMisses) {
+  Trace dense = denseTrace(20, 8);
+  for (PolicyKind present : allKinds)
+    EXPECT_EQ(bestPolicy(dense, 10, present), PolicyKind::Scan);
+  for (PolicyKind present : allKinds)
+    EXPECT_EQ(bestPolicy(dense, 20, present), present) << "all of it fits";
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    Trace trace = randomTrace(40, 1500, seed);
+    for (PolicyKind present : allKinds) {
+      ReplayOptions options;
+      options.fastPages = 8;
+      std::optional<PolicyKind> best = bestPolicy(trace, options.fastPages, present);
+      ASSERT_TRUE(best.has_value());
+      auto missesOf = [&](PolicyKind policy) {
+        options.policy = policy;
+        ReplayResult result;
+        EXPECT_TRUE(replay(trace, options, result).ok());
+        return result.counters.misses;
+      };
+      for (PolicyKind other : allKinds)
+        EXPECT_LE(missesOf(*best), missesOf(other));
+      EXPECT_TRUE(*best == present || missesOf(*best) < missesOf(present));
+    }
+  }
+  EXPECT_EQ(bestPolicy(dense, 1, PolicyKind::Scan), std::nullopt);
+}
+
 TEST(Replay, RandomTracesKeepEveryInvariant) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     Trace trace = randomTrace(40, 1500, seed);
