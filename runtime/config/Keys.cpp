@@ -44,7 +44,7 @@ const std::vector<Key> &allKeys() {
       {"memory.slow.kind", T::Choice, 0, 0, {"none", "memory", "file", "throttled"}, "none", fixed, works,
        "the tier below: none, host memory, a file, or host memory with latency and bandwidth", FIELD(memory.slow.kind)},
       {"memory.slow.path", T::Path, 0, 0, {}, "", fixed, works,
-       "the slow tier's file, which must not exist; needed by kind file", FIELD(memory.slow.path)},
+       "the slow tier's file, new or left by a run that was killed; needed by kind file", FIELD(memory.slow.path)},
       {"memory.slow.bytes", T::Size, 0, 1024 * tib, {}, "0", fixed, works,
        "budget of the slow tier", FIELD(memory.slow.bytes)},
       {"memory.slow.checksum", T::Choice, 0, 0, {"xxh3", "none"}, "xxh3", fixed, works,

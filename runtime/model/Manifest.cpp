@@ -9,7 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <cstring>
+
+#include <sys/stat.h>
 
 namespace quire::runtime {
 
@@ -223,8 +226,18 @@ Status parseManifest(const std::string &path, const std::string &text, Manifest 
   return checkSizes(path, out);
 }
 
+static Status checkFolder(const std::string &folder) {
+  struct stat info;
+  if (::stat(folder.c_str(), &info) != 0)
+    return failure(QUIRE_IO_ERROR, "%s: %s", folder.c_str(), std::strerror(errno));
+  if (!S_ISDIR(info.st_mode))
+    return failure(QUIRE_IO_ERROR, "%s: expected a model folder, but got a file; quirec makes such folders of ONNX files", folder.c_str());
+  return success();
+}
+
 Status readManifest(const std::string &folder, Manifest &out) {
   std::string path = folder + "/manifest.json";
+  QUIRE_TRY(checkFolder(folder));
   FileReader file;
   QUIRE_TRY(file.open(path));
   if (file.size() > maxManifestBytes)

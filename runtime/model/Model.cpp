@@ -39,15 +39,6 @@ static Status checkHash(const std::string &path, const Manifest::File &listed, u
                  path.c_str(), static_cast<unsigned long long>(hash), static_cast<unsigned long long>(listed.hash));
 }
 
-static Status checkFolder(const std::string &folder) {
-  struct stat info;
-  if (::stat(folder.c_str(), &info) != 0)
-    return failure(QUIRE_IO_ERROR, "%s: %s", folder.c_str(), std::strerror(errno));
-  if (!S_ISDIR(info.st_mode))
-    return failure(QUIRE_IO_ERROR, "%s: expected a model folder, but got a file", folder.c_str());
-  return success();
-}
-
 static Status checkAgreement(const std::string &path, const quire_model_info &code, const quire_model_info &manifest) {
   struct Pair {
     const char *name;
@@ -101,7 +92,6 @@ static Status checkQueried(const std::string &path, const quire_model_info &info
 }
 
 Status Model::load(const std::string &folder, std::shared_ptr<Model> &out) {
-  QUIRE_TRY(checkFolder(folder));
   // dlopen takes a name without a slash for a library of the system, and a
   // relative one may change its meaning.
   char resolved[PATH_MAX];

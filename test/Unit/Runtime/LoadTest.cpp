@@ -96,7 +96,7 @@ TEST_F(Load, MissingFiles) {
   std::filesystem::remove_all(folder);
   expectRefused(QUIRE_IO_ERROR, "toy.quire: No such file");
   writeFile(folder, "a file");
-  expectRefused(QUIRE_IO_ERROR, "expected a model folder, but got a file");
+  expectRefused(QUIRE_IO_ERROR, "toy.quire: expected a model folder, but got a file; quirec makes such folders of ONNX files");
 }
 
 TEST_F(Load, EveryTruncationOfTheManifest) {
