@@ -38,13 +38,7 @@ protected:
     std::vector<int64_t> flat;
     for (int64_t i = 0; i < count; ++i)
       flat.push_back((static_cast<int64_t>(known[index].size()) + i) * 7 % toyInfo().token_limit);
-    int64_t last = count - 1;
-    std::vector<float> logits(static_cast<size_t>(toyInfo().vocabulary));
-    quire_batch batch = {sizeof(batch), 1, &sequences[index], &count, flat.data(), &last, 1};
-    ASSERT_EQ(quire_executor_step(executor.get(), &batch, logits.data()), QUIRE_OK) << quire_last_error();
-    known[index].insert(known[index].end(), flat.begin(), flat.end());
-    if (exact)
-      ASSERT_EQ(logits, toyLogits(known[index]));
+    appendStep(executor.get(), sequences[index], flat, known[index], exact);
     EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
   }
 

@@ -53,6 +53,20 @@ struct TieredPool {
 
 TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info &info = toyInfo());
 
+/// One step that appends `tokens` to a sequence which holds `known`, and then to `known`. The logits are the toy's, unless
+/// not `exact`: keys and values were rounded.
+inline void appendStep(quire_executor *executor, quire_sequence sequence, const std::vector<int64_t> &tokens, std::vector<int64_t> &known,
+                       bool exact = true) {
+  int64_t count = static_cast<int64_t>(tokens.size()), last = count - 1;
+  std::vector<float> logits(static_cast<size_t>(toyInfo().vocabulary));
+  quire_batch batch = {sizeof(batch), 1, &sequence, &count, tokens.data(), &last, 1};
+  ASSERT_EQ(quire_executor_step(executor, &batch, logits.data()), QUIRE_OK) << quire_last_error();
+  known.insert(known.end(), tokens.begin(), tokens.end());
+  if (exact) {
+    ASSERT_EQ(logits, toyLogits(known));
+  }
+}
+
 } // namespace quire::test
 
 #endif // QUIRE_TEST_UNIT_RUNTIME_TIEREDPOOL_H
