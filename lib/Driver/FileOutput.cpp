@@ -163,7 +163,7 @@ bool PendingFolder::create(llvm::StringRef path, std::string &error) {
   clearAbandoned(wanted);
   temporary = temporaryName(wanted);
   removeOnInterrupt(temporary); // before there is anything to remove
-  if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false)) {
+  if (std::error_code code = llvm::sys::fs::create_directory(temporary, /*IgnoreExisting=*/false, llvm::sys::fs::perms::all_all)) {
     keepOnInterrupt(temporary);
     error = temporary + ": " + code.message();
     temporary.clear();
