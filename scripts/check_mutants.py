@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / "test/Mutants/runtime.yaml"
-COPIED = ["runtime", "include", "tools", "test/Unit/Runtime", "docs/Runtime.md"]
+COPIED = ["runtime", "include", "tools", "benchmarks/kv", "test/Unit/Runtime", "test/Unit/Experiments", "docs/Runtime.md"]
+NOT_BUILT = ["test/Fuzz/Runtime"]  # without QUIRE_BUILD_FUZZERS
 COMPILERS = ["-G", "Ninja", "-DCMAKE_C_COMPILER=clang-22", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -UNDEBUG",
              "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"]
 # What finds most, first.
@@ -36,6 +38,12 @@ def problem(mutant, source):
         return "there is no such file"
     count = path.read_text().count(mutant["old"])
     return None if count == 1 else f"expected its old text once, but got it {count} times"
+
+
+def not_copied():
+    """Folders that the runtime's build adds and that a copy would lack."""
+    added = re.findall(r'add_subdirectory\("\$\{QUIRE_ROOT\}/([^"]+)"', (ROOT / "runtime/CMakeLists.txt").read_text())
+    return [folder for folder in added if folder not in NOT_BUILT and not any((folder + "/").startswith(name + "/") for name in COPIED)]
 
 
 def tests(program, pattern):
@@ -114,6 +122,7 @@ def main():
     options = arguments()
     chosen = mutants(options.names)
     wrong = [f"{mutant['name']}: {mutant['file']}: {reason}" for mutant in chosen if (reason := problem(mutant, ROOT))]
+    wrong += [f"runtime/CMakeLists.txt: {folder}: expected it among what is copied" for folder in not_copied()]
     if wrong:
         sys.exit("\n".join(wrong))
     if options.check:
