@@ -7,7 +7,7 @@
 #include "StoredPages.h"
 
 #include "compress/KvBytes.h"
-#include "residency/Prefetch.h"
+#include "residency/Digests.h"
 
 #include <algorithm>
 #include <cmath>
@@ -120,13 +120,14 @@ Recall recallOf(int64_t tokens, int64_t trials, double peak, double alike, uint6
   constexpr int64_t dim = 64;
   Random random(seed);
   HeadRows head = drawPages(tokens, dim, alike, random);
-  size_t pages = static_cast<size_t>(tokens / blockTokens), channels = static_cast<size_t>(dim);
-  std::vector<float> lows(pages * channels), highs(pages * channels), bounds(pages);
+  KeyShape shape{1, dim};
+  size_t pages = static_cast<size_t>(tokens / blockTokens);
+  std::vector<float> digests(pages * shape.digestValues());
+  std::vector<double> bounds(pages);
   for (size_t page = 0; page < pages; ++page) {
-    digestReset(&lows[page * channels], &highs[page * channels], channels);
+    digestReset(shape, &digests[page * shape.digestValues()]);
     for (int64_t slot = 0; slot < blockTokens; ++slot)
-      digestAdd(&lows[page * channels], &highs[page * channels],
-                head.key(static_cast<int64_t>(page) * blockTokens + slot), channels);
+      digestAdd(shape, head.key(static_cast<int64_t>(page) * blockTokens + slot), &digests[page * shape.digestValues()]);
   }
   std::vector<uint32_t> chosen(static_cast<size_t>(readShare * static_cast<double>(pages)));
   std::vector<int64_t> all(pages * static_cast<size_t>(blockTokens));
@@ -137,8 +138,7 @@ Recall recallOf(int64_t tokens, int64_t trials, double peak, double alike, uint6
     int64_t needle = static_cast<int64_t>(random.below(all.size()));
     std::vector<float> query = needleQuery(head, needle, peak, random);
     dense += finds(head, attend(head, attentionWeights(head, query, all), all), needle);
-    size_t count = digestTop(query.data(), lows.data(), highs.data(), pages, channels, chosen.size(), bounds.data(),
-                             chosen.data());
+    size_t count = digestTop(shape, query.data(), 1, digests.data(), pages, chosen.size(), bounds.data(), chosen.data());
     std::vector<int64_t> some;
     for (size_t page = 0; page < count; ++page)
       for (int64_t slot = 0; slot < blockTokens; ++slot)

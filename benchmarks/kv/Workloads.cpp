@@ -2,6 +2,8 @@
 // Distributions in closed form, and generators of traces.
 #include "Workloads.h"
 
+#include "residency/Digests.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -103,6 +105,7 @@ public:
     add(Kind::Observe, trace_.numbering.page(block, group), group, static_cast<float>(mass));
   }
   Trace take() { return std::move(trace_); }
+  size_t events() const { return trace_.events().size(); }
 
 private:
   void add(Kind kind, uint32_t page, uint32_t group = 0, float mass = 0) {
@@ -188,6 +191,148 @@ Trace sparseTrace(const TraceShape &shape, const SparseAttention &attention, uin
     }
   }
   return recorder.take();
+}
+
+namespace {
+
+/// Keys of one group of layers, by one head, and what its queries look for.
+class KeyedGroup {
+public:
+  KeyedGroup(uint32_t blocks, const KeyedAttention &attention, Random &random)
+      : attention_(attention), keyShape_{1, attention.channels}, centres_(blocks * channels()), keys_(blocks * blockTokens() * channels()),
+        digests_(blocks * keyShape_.digestValues()), bounds_(blocks), best_(blocks) {
+    for (float &value : centres_)
+      value = static_cast<float>(random.normal());
+    for (size_t block = 0; block < blocks; ++block) {
+      runtime::digestReset(keyShape_, &digests_[block * keyShape_.digestValues()]);
+      for (size_t token = 0; token < blockTokens(); ++token) {
+        float *key = &keys_[(block * blockTokens() + token) * channels()];
+        for (size_t c = 0; c < channels(); ++c)
+          key[c] = static_cast<float>(std::sqrt(attention.alike) * static_cast<double>(centres_[block * channels() + c]) +
+                                      std::sqrt(1 - attention.alike) * random.normal());
+        runtime::digestAdd(keyShape_, key, &digests_[block * keyShape_.digestValues()]);
+      }
+    }
+  }
+
+  void look(const std::vector<uint32_t> &interests, Random &random) {
+    query_.assign(channels(), 0);
+    for (float &value : query_)
+      value = static_cast<float>(random.normal());
+    for (uint32_t block : interests)
+      for (size_t c = 0; c < channels(); ++c)
+        query_[c] += centres_[block * channels() + c];
+  }
+
+  /// Of each block.
+  std::vector<double> shares() const {
+    std::vector<double> scores(keys_.size() / channels()), shares(bounds_.size());
+    double most = -1e300;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      for (size_t c = 0; c < channels(); ++c)
+        scores[i] += static_cast<double>(query_[c]) * static_cast<double>(keys_[i * channels() + c]);
+      scores[i] /= std::sqrt(static_cast<double>(channels()));
+      most = std::max(most, scores[i]);
+    }
+    for (size_t i = 0; i < scores.size(); ++i)
+      shares[i / blockTokens()] += std::exp(scores[i] - most);
+    double sum = 0;
+    for (double value : shares)
+      sum += value;
+    for (double &value : shares)
+      value /= sum;
+    return shares;
+  }
+
+  /// The blocks with the greatest bounds.
+  std::vector<uint32_t> named(size_t count) {
+    count = runtime::digestTop(keyShape_, query_.data(), 1, digests_.data(), bounds_.size(), count, bounds_.data(), best_.data());
+    return {best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+
+private:
+  size_t channels() const { return static_cast<size_t>(attention_.channels); }
+  size_t blockTokens() const { return static_cast<size_t>(attention_.blockTokens); }
+
+  KeyedAttention attention_;
+  runtime::KeyShape keyShape_;
+  std::vector<float> centres_, keys_, digests_, query_;
+  std::vector<double> bounds_;
+  std::vector<uint32_t> best_;
+};
+
+/// Blocks that are looked for, which change from step to step.
+class Interests {
+public:
+  Interests(uint32_t blocks, size_t count, double sticky, Random &random)
+      : ranked_(shuffledBlocks(blocks, random)), zipf_(blocks), count_(count), sticky_(sticky) {}
+
+  const std::vector<uint32_t> &next(Random &random) {
+    std::vector<uint32_t> kept;
+    for (uint32_t block : now_)
+      if (random.uniform() < sticky_)
+        kept.push_back(block);
+    while (kept.size() < count_)
+      if (uint32_t block = ranked_[zipf_.draw(random)]; !has(kept, block))
+        kept.push_back(block);
+    return now_ = kept;
+  }
+
+private:
+  std::vector<uint32_t> ranked_, now_;
+  Zipf zipf_;
+  size_t count_;
+  double sticky_;
+};
+
+} // namespace
+
+/// The first block, the last two, and those with the largest shares; by their places.
+static std::vector<uint32_t> readBlocks(const std::vector<double> &shares, uint32_t topk) {
+  uint32_t blocks = static_cast<uint32_t>(shares.size());
+  std::vector<uint32_t> order(blocks), read = {0, blocks - 2, blocks - 1};
+  for (uint32_t i = 0; i < blocks; ++i)
+    order[i] = i;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return shares[a] != shares[b] ? shares[a] > shares[b] : a < b; });
+  for (size_t i = 0; i < order.size() && read.size() < topk; ++i)
+    if (!has(read, order[i]))
+      read.push_back(order[i]);
+  std::sort(read.begin(), read.end());
+  return read;
+}
+
+KeyedTrace keyedTrace(const TraceShape &shape, const KeyedAttention &attention, uint64_t seed) {
+  Random random(seed);
+  size_t common = attention.interests / 2;
+  Interests shared(shape.blocks, common, attention.sticky, random);
+  std::vector<KeyedGroup> groups;
+  std::vector<Interests> own;
+  for (uint32_t group = 0; group < shape.groups; ++group) {
+    groups.emplace_back(shape.blocks, attention, random);
+    own.emplace_back(shape.blocks, attention.interests - common, attention.sticky, random);
+  }
+  KeyedTrace made{Trace(0), {}};
+  Recorder recorder(shape, size_t(shape.steps) * (2 * size_t(attention.topk) * shape.groups + 1));
+  for (uint32_t step = 0; step < shape.steps; ++step) {
+    recorder.step();
+    std::vector<uint32_t> together = shared.next(random);
+    for (uint32_t group = 0; group < shape.groups; ++group) {
+      std::vector<uint32_t> interests = own[group].next(random);
+      interests.insert(interests.end(), together.begin(), together.end());
+      groups[group].look(interests, random);
+      runtime::NamedPages named{recorder.events(), groups[group].named(attention.topk)};
+      for (uint32_t &block : named.pages)
+        block = group * shape.blocks + block;
+      made.named.push_back(std::move(named));
+      std::vector<double> shares = groups[group].shares();
+      for (uint32_t block : readBlocks(shares, attention.topk)) {
+        recorder.read(block, group);
+        recorder.observe(block, group, shares[block]);
+      }
+    }
+  }
+  made.trace = recorder.take();
+  return made;
 }
 
 Trace dialogueTrace(const TraceShape &shape, const Dialogue &dialogue, uint64_t seed) {

@@ -4,6 +4,7 @@
 #define QUIRE_BENCHMARKS_KV_WORKLOADS_H
 
 #include "core/Random.h"
+#include "residency/Replay.h"
 #include "residency/Trace.h"
 
 #include <cstdint>
@@ -72,6 +73,25 @@ struct SparseAttention {
   double sticky = 0.8;
 };
 runtime::Trace sparseTrace(const TraceShape &shape, const SparseAttention &attention, uint64_t seed);
+
+/// As a sparse trace, but of attention that is computed, over keys and queries that are made up: a step's query in a group looks for the keys of
+/// `interests` blocks, half of them the same in all groups; each is kept in the next step with probability `sticky`, and is
+/// followed by another one by Zipf's law. Keys of a block have a share `alike` of their variance in common. What is read is the first block, the
+/// last two, and those to which the query gives most, by their places; what is observed is the share of the attention.
+struct KeyedAttention {
+  uint32_t topk = 16;
+  uint32_t interests = 8;
+  double sticky = 0.8;
+  double alike = 0.5;
+  int64_t blockTokens = 16;
+  int64_t channels = 64;
+};
+struct KeyedTrace {
+  runtime::Trace trace;
+  /// Before the first page of each group is read: the `topk` blocks with the greatest bounds by digests, for the query that then reads.
+  std::vector<runtime::NamedPages> named;
+};
+KeyedTrace keyedTrace(const TraceShape &shape, const KeyedAttention &attention, uint64_t seed);
 
 /// `turns` turns: each one writes its share of the blocks while it reads all before it, and then decodes; a decode step
 /// reads block 0, all blocks of the last `recentTurns` turns, and in each group one older block, by Zipf's law from the

@@ -166,10 +166,13 @@ def prefetching(result):
     text = ""
     for name in dict.fromkeys(row["trace"] for row in rows):
         text += f"\n{name.capitalize()}, slow tier of 2 GB/s; bytes and time are those without prefetching times this:\n" + rows_of(where(rows, trace=name), columns)
-    text += "\nTime by bandwidth, window 3:\n"
     for name in dict.fromkeys(row["trace"] for row in rows):
-        text += f"\n{name.capitalize()}:\n" + grid(where(result["rows"], trace=name, window=3), "strategy", "bandwidth", "time", factor, lambda v: f"`{v}`", bandwidth)
-    return text
+        mine = where(result["rows"], trace=name, window=3)
+        for title, key, form in (("Time", "time", factor), ("Coverage", "coverage", share), ("Stall", "stall_share", share), ("Bytes", "bytes", factor)):
+            text += f"\n{title} by bandwidth, {name}, window 3:\n" + grid(mine, "strategy", "bandwidth", key, form, lambda v: f"`{v}`", bandwidth)
+    return text + ("\nWhat a step attended to is in the fast tier already, so that hot spots of the step before name nothing to fetch. The group of layers before looks for half of the same blocks here, and "
+                   "asks for all that it reads. Digests know the query itself, but no earlier than when the group begins; what they name arrives while the pages that are there are read. A bound is larger than the scores that it bounds, so that about every second page "
+                   "that they fetch is not read, and takes the place of another.\n")
 
 
 def prefetching_charts(result):
@@ -179,6 +182,9 @@ def prefetching_charts(result):
         mine = where(rows, trace=name)
         lines = [line(where(mine, strategy=strategy), strategy, "window", "time") for strategy in dict.fromkeys(row["strategy"] for row in mine)]
         out[f"kv-prefetch-{name}.svg"] = charts.line_chart(f"Time of steps over that without prefetching, {name}, 2 GB/s", "window", lines, 1)
+    named = where(rows, trace="sparse")
+    lines = [line(where(named, strategy=strategy), strategy, "window", "coverage") for strategy in dict.fromkeys(row["strategy"] for row in named)]
+    out["kv-prefetch-coverage.svg"] = charts.line_chart("Coverage of what is missing, sparse, 2 GB/s", "window", lines)
     return out
 
 

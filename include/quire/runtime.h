@@ -167,6 +167,8 @@ typedef struct quire_slow_tier_options {
   int64_t page_rule;   /* quire_page_rule; 1, 2, 4 and so on or all layers */
   int64_t concurrency; /* sequences of a step, for the rule by cache; 0: 8 */
   const quire_lower_tier_options *lower; /* the tier below this one, all with the same codec; NULL: none */
+  int32_t digests; /* not 0: bounds of the keys of each page stay in memory, for quire_sequence_prefetch_by_query: 8 bytes for each
+                      channel of a KV head, layer and block */
 } quire_slow_tier_options;
 
 typedef struct quire_pool_stats {
@@ -218,6 +220,8 @@ typedef struct quire_paging_stats {
   int64_t idle_blocks;                      /* sent to the slow tier since no step used them, see idle_steps of quire_pool_tuning */
   int64_t pages_refused_held;               /* pages in the fast tier now that cannot leave it, since the codec did not take them */
   int64_t slow_tiers;                       /* see quire_pool_get_tier_stats */
+  int64_t digest_bytes;                     /* of bounds of keys, part of metadata_bytes */
+  int64_t digests_made;                     /* of pages: when they are written back, and when they are asked for */
 } quire_paging_stats;
 
 /* What one of the slow tiers did since the pool was made; the tiers add up to what quire_paging_stats has. */
@@ -459,6 +463,20 @@ quire_status quire_sequence_unload(quire_pool *pool, quire_sequence sequence, in
  * QUIRE_REPLACE_IMPORTANCE keeps a moving average of these, and gives up the least first. The other policies ignore it. */
 quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
                                            float importance);
+
+/* For callers that compute attention themselves, and of a few blocks only: the `count` blocks of the sequence whose keys can have the largest
+ * scores for a query of `layer`, which is [query_heads][key_dim]; as many of its heads share each KV head, the first ones the first. places[i] is a
+ * place in the block table, the largest bound first; bounds[i], which may be NULL, is at least the product of any query head with any key of
+ * the block: the largest sum over channels of the query's value times the channel's smallest or largest key. Blocks before the window of the
+ * layer are not named. *found are at most `count`.
+ *
+ * Those of them that are in the slow tier are on their way into the fast one when the call returns, as far as prefetch_bytes of
+ * quire_pool_tuning allow; none of the named ones gives way to another. quire_pool_pin then finds them. Bounds are of the keys as they were
+ * written: with a codec what comes back can be beyond them. A block that is not full may also be bounded by what lies behind its
+ * tokens, if it was written by hand, and one that may be written by hand at the moment (quire_pool_pin) is read anew. The pool has a slow tier with `digests`. Not during
+ * a step. QUIRE_PAGE_LOST if a block cannot be read back. Allocates nothing from the heap. */
+quire_status quire_sequence_prefetch_by_query(quire_pool *pool, quire_sequence sequence, int64_t layer, const float *query,
+                                              int64_t query_heads, int64_t count, int64_t *places, double *bounds, int64_t *found);
 
 /* Which tokens of a range stay when it is pruned. */
 typedef struct quire_prune_options {

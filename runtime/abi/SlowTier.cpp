@@ -82,6 +82,7 @@ Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options 
     return outOfRange("concurrency", options.concurrency);
   if (options.codec && !parseCodec(options.codec, out.codec))
     return failure(QUIRE_INVALID_ARGUMENT, "slow tier: no codec %s", options.codec);
+  out.digests = options.digests != 0;
   static constexpr PolicyKind kinds[] = {PolicyKind::Scan, PolicyKind::Lru, PolicyKind::Importance, PolicyKind::Arc};
   out.paging.policy = kinds[options.replacement];
   if (options.prefetch_window != 0)
@@ -155,6 +156,8 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.idle_blocks, static_cast<uint64_t>(pool.idleBlocks())},
       {&stats.pages_refused_held, pager->refusedPages()},
       {&stats.slow_tiers, pager->slow().slots().members().size()},
+      {&stats.digest_bytes, pager->digests() ? pager->digests()->bytes() : 0},
+      {&stats.digests_made, pager->digests() ? pager->digests()->made() : 0},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)

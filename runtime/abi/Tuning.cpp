@@ -177,6 +177,13 @@ quire_status quire_sequence_set_importance(quire_pool *pool, quire_sequence sequ
               : nullArgument("pool");
 }
 
+quire_status quire_sequence_prefetch_by_query(quire_pool *pool, quire_sequence sequence, int64_t layer, const float *query,
+                                              int64_t query_heads, int64_t count, int64_t *places, double *bounds, int64_t *found) {
+  if (!pool || !query || !found || (count > 0 && !places))
+    return nullArgument("pool, query, places and found");
+  return guarded([&] { return pool->pool->prefetchByQuery(sequence, {layer, query, query_heads}, count, places, bounds, *found); });
+}
+
 quire_status quire_tfidf(const int64_t *tokens, const int64_t *ends, int64_t count, float *scores) {
   if (count > 0 && (!tokens || !ends || !scores))
     return nullArgument("tokens, ends and scores");

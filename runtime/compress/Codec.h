@@ -38,6 +38,8 @@ enum class Codec : uint8_t {
   Sparse8Index,
 };
 constexpr int codecCount = 7;
+/// Keeps some values, and 0 for the others.
+constexpr bool isSparse(Codec codec) { return codec == Codec::Sparse8Bitmap || codec == Codec::Sparse8Index; }
 
 /// "none", "int8_g128", "int4_g128", "fp8_e4m3", "fp8_e5m2", "sparse_8_1_bitmap",
 /// "sparse_8_1_index".

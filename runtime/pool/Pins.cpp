@@ -3,6 +3,7 @@
 #include "pool/Pool.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quire::runtime {
 
@@ -146,6 +147,23 @@ Status Pool::setImportance(quire_sequence handle, int64_t begin, int64_t end, fl
   for (size_t i = first; pager_ && i < last; ++i)
     pager_->observe(static_cast<uint32_t>(sequence->blocks[i]), importance);
   return success();
+}
+
+Status Pool::prefetchByQuery(quire_sequence handle, const Query &query, int64_t count, int64_t *places, double *bounds, int64_t &found) {
+  const Sequence *sequence;
+  QUIRE_TRY(std::as_const(*this).find(handle, sequence));
+  if (!pager_ || !pager_->digests())
+    return failure(QUIRE_INVALID_ARGUMENT, "expected a pool with a slow tier that keeps digests, but got one without");
+  if (query.layer < 0 || query.layer >= layerCount())
+    return failure(QUIRE_INVALID_ARGUMENT, "layer: expected 0 to %lld, but got %lld", ll(layerCount() - 1), ll(query.layer));
+  int64_t heads = shapes_[static_cast<size_t>(query.layer)].kv_heads;
+  if (query.headCount < heads || query.headCount % heads != 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "query_heads: expected a multiple of the layer's %lld KV heads, but got %lld", ll(heads), ll(query.headCount));
+  if (count < 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "count: expected at least 0 blocks, but got %lld", ll(count));
+  Status status = pager_->fetchByQuery({query.layer, sequence->blocks.data(), sequence->length, query.heads, query.headCount, sequence->tenant}, count, places, bounds, found);
+  checkInvariants();
+  return status;
 }
 
 /// Before the sequence gives up the last of its blocks.

@@ -114,7 +114,8 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
   uint64_t slotBytes = geometry.pageBytes;
   if (options.codec != Codec::None)
     QUIRE_TRY(CodecTier::slotBytes(options.codec, info, geometry, slotBytes));
-  QUIRE_TRY(checkPlan(options, geometry, slotBytes, tableBytesPerBlock(options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0)));
+  uint64_t prefixBytes = options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0, digestBytes = options.digests ? PageDigests::bytesPerBlock(info) : 0;
+  QUIRE_TRY(checkPlan(options, geometry, slotBytes, tableBytesPerBlock(prefixBytes) + digestBytes));
   QUIRE_TRY(options.slowTier(slotBytes, tier, mover));
   if (options.codec != Codec::None)
     tier = std::make_unique<CodecTier>(std::move(tier), options.codec, info, geometry);
@@ -122,7 +123,10 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
   paging.fastBytes = options.bytes;
   paging.poison = options.poison;
   paging.zeroOnFree = options.zeroOnFree;
-  return Pager::create(geometry, paging, std::move(tier), std::move(mover), clock, out);
+  QUIRE_TRY(Pager::create(geometry, paging, std::move(tier), std::move(mover), clock, out));
+  if (options.digests)
+    out->keepDigests(std::make_unique<PageDigests>(info, geometry, out->blocks()));
+  return success();
 }
 
 /// With a pager only the sizes of the layers.

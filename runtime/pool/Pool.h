@@ -42,6 +42,7 @@ public:
     Codec codec = Codec::None; // of the slow tier's pages, whose size is then that of encoded ones
     std::shared_ptr<Clock> clock; // of the above; null: the system's
     int64_t layersPerPage = 1;
+    bool digests = false; // of keys, with a slow tier: for prefetchByQuery
     Pager::Options paging; // fastBytes, poison and zeroOnFree are those above
   };
 
@@ -186,6 +187,12 @@ public:
   void setDialogue(DialogueRules rules);
   Status unload(quire_sequence sequence, int64_t begin, int64_t end);
   Status setImportance(quire_sequence sequence, int64_t begin, int64_t end, float importance);
+  struct Query {
+    int64_t layer = 0;
+    const float *heads = nullptr; // [headCount][key_dim]
+    int64_t headCount = 0;
+  };
+  Status prefetchByQuery(quire_sequence sequence, const Query &query, int64_t count, int64_t *places, double *bounds, int64_t &found);
 
   // Fewer tokens (Pruning.cpp); contracts as in quire/runtime.h.
   struct Pruning {

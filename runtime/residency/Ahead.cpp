@@ -86,11 +86,12 @@ void Pager::makeRoomToLook() {
 // Fetching
 //===----------------------------------------------------------------------===//
 
-/// Without waiting, and at no cost to a page that is wanted earlier.
+/// Without waiting, and at no cost to a page that is wanted earlier. Of pages that a query named that are these themselves: when
+/// others are wanted, nobody knows.
 Pager::Fetch Pager::prefetchPage(uint32_t number) {
   uint32_t slot;
   if (!takeFast(slot)) {
-    uint32_t victim = policy_->victim(Allowed(*this, false, groupOf(number)));
+    uint32_t victim = policy_->victim(Allowed(*this, bestCount_ > 0, groupOf(number)));
     if (victim == none)
       return Fetch::NoRoom;
     if (pages_[victim].dirty) {

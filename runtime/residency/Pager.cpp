@@ -94,7 +94,7 @@ int64_t Pager::slotsWithout(uint32_t block) const {
 
 uint64_t Pager::metadataBytes() const {
   return pages_.size() * sizeof(Page) + (shares_.size() + mass_.size()) * sizeof(float) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
-         (uint64_t(fastSlots_.total()) + slow_->slots().total()) * BlockAllocator::bytesPerBlock();
+         (uint64_t(fastSlots_.total()) + slow_->slots().total()) * BlockAllocator::bytesPerBlock() + (digests_ ? digests_->bytes() : 0);
 }
 
 void Pager::setTrace(Trace *trace) {
@@ -258,6 +258,8 @@ void Pager::change(uint32_t number) {
     return fail(failure(QUIRE_PAGE_LOST, "block %u: its write-back does not end", blockOf(number)));
   counters_.seals += !page.dirty;
   page.dirty = true;
+  if (digests_)
+    digests_->forget(groupOf(number), blockOf(number));
   setRefused(page, false);
 }
 
@@ -513,6 +515,7 @@ Status Pager::validate() const {
   QUIRE_TRY(validateSlots());
   QUIRE_TRY(validatePins());
   QUIRE_TRY(validateTiers());
+  QUIRE_TRY(validateDigests());
   size_t shadowed = 0, leaving = 0, prefetching = 0, refused = 0;
   for (size_t number = 0; number < pages_.size(); ++number) {
     const Page &page = pages_[number];

@@ -6,6 +6,7 @@
 #include "core/MappedMemory.h"
 #include "doctor/Histogram.h"
 #include "residency/Counters.h"
+#include "residency/Digests.h"
 #include "residency/PageGeometry.h"
 #include "residency/PinnedBlocks.h"
 #include "residency/Policy.h"
@@ -162,6 +163,24 @@ public:
   /// Whether content of the block cannot be read back.
   bool lost(uint32_t block) const;
 
+  // ByQuery.cpp.
+  /// Keeps digests from now on: of each page when it is written back or asked for. Before any page has content.
+  void keepDigests(std::unique_ptr<PageDigests> digests);
+  const PageDigests *digests() const { return digests_.get(); }
+  /// What a sequence has stored, and what its next row looks for in a layer.
+  struct Query {
+    int64_t layer;
+    const int32_t *blocks; // of its table
+    int64_t tokens;        // stored
+    const float *heads;    // [count][channels]
+    int64_t headCount;     // a multiple of the layer's KV heads
+    uint32_t tenant;       // whose prefetches are counted
+  };
+  /// Names the `count` blocks whose keys can have the largest scores, the largest first, by their places in the table, with
+  /// their bounds, and begins to fetch those that are away: within Prefetching::bytes, and at no cost to one of them. A page that is
+  /// pinned by hand, and may be written, is read anew. QUIRE_PAGE_LOST. Not during a step. Returns their number in `found`.
+  Status fetchByQuery(const Query &query, int64_t count, int64_t *places, double *bounds, int64_t &found);
+
   /// Makes the fast tier so large, at most as at first: what it gives up goes back to
   /// the system. Not during a step. On failure it is as large as before.
   Status resize(uint64_t pages);
@@ -292,6 +311,11 @@ private:
   bool isAway(const Ask &ask) const;
   bool fetchAhead(const Ask &ask);
   bool fetchFor(int64_t sequence, uint32_t number, uint64_t &left, bool &moved);
+  // ByQuery.cpp.
+  Status boundBlocks(const Query &query, int64_t begin, int64_t end);
+  void fetchNamed();
+  bool isNamed(uint32_t number) const { return std::find(best_.begin(), best_.begin() + static_cast<std::ptrdiff_t>(bestCount_), number) != best_.begin() + static_cast<std::ptrdiff_t>(bestCount_); }
+  Status validateDigests() const;
   void listPages(uint32_t group);
   void dismissOutside(uint32_t group);
   void reportObserved();
@@ -351,6 +375,10 @@ private:
   std::vector<float> mass_;     // [pages] share of the attention when the page's group was held last; empty: nobody asks
   std::vector<Ask> putOff_;     // one of a group
   uint32_t lookedAt_ = none;    // group of the step whose shares came last
+  std::unique_ptr<PageDigests> digests_; // null: nobody asks
+  std::vector<double> bounds_;           // [blocks] of one sequence
+  std::vector<uint32_t> best_;           // [blocks] of them: places, then pages
+  size_t bestCount_ = 0;                 // while they are fetched: none of them gives way
   Status failure_;
 
   PagerCounters counters_;

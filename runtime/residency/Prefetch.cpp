@@ -2,9 +2,10 @@
 // Strategies of prefetching.
 #include "residency/Prefetch.h"
 
+#include "residency/LargestOf.h"
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace quire::runtime {
 
@@ -99,53 +100,7 @@ uint64_t blocksWithNext(uint64_t tokens, uint64_t blockTokens) { return tokens /
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// The largest `k` of the values above `floor`: a heap of the best so far lies in
-/// `out`, the worst of them in front.
-static size_t top(const float *values, size_t count, size_t k, float floor, uint32_t *out) {
-  auto better = [&](uint32_t a, uint32_t b) { return values[a] != values[b] ? values[a] > values[b] : a < b; };
-  size_t found = 0;
-  for (uint32_t i = 0; i < count && k > 0; ++i) {
-    if (!(values[i] > floor)) // nor NaN
-      continue;
-    if (found == k) {
-      if (!better(i, out[0]))
-        continue;
-      std::pop_heap(out, out + found--, better);
-    }
-    out[found++] = i;
-    std::push_heap(out, out + found, better);
-  }
-  std::sort_heap(out, out + found, better);
-  return found;
-}
-
-size_t topMass(const float *mass, size_t count, size_t k, uint32_t *out) { return top(mass, count, k, 0, out); }
-
-void digestReset(float *low, float *high, size_t channels) {
-  std::fill_n(low, channels, std::numeric_limits<float>::infinity());
-  std::fill_n(high, channels, -std::numeric_limits<float>::infinity());
-}
-
-void digestAdd(float *low, float *high, const float *key, size_t channels) {
-  for (size_t c = 0; c < channels; ++c) {
-    low[c] = std::min(low[c], key[c]);
-    high[c] = std::max(high[c], key[c]);
-  }
-}
-
-float digestBound(const float *query, const float *low, const float *high, size_t channels) {
-  float sum = 0;
-  for (size_t c = 0; c < channels; ++c)
-    sum += query[c] > 0 ? query[c] * high[c] : query[c] < 0 ? query[c] * low[c] : 0;
-  return sum;
-}
-
-size_t digestTop(const float *query, const float *lows, const float *highs, size_t pages, size_t channels, size_t k,
-                 float *bounds, uint32_t *out) {
-  for (size_t page = 0; page < pages; ++page)
-    bounds[page] = digestBound(query, lows + page * channels, highs + page * channels, channels);
-  return top(bounds, pages, k, -std::numeric_limits<float>::infinity(), out); // an empty page has bound -inf
-}
+size_t topMass(const float *mass, size_t count, size_t k, uint32_t *out) { return largestOf(mass, count, k, 0.0f, out); }
 
 size_t layerAhead(const PageNumbering &numbering, const uint32_t *blocks, size_t count, uint32_t group, uint32_t *out) {
   if (group + 1 >= numbering.groups)

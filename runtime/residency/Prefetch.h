@@ -15,7 +15,7 @@ namespace quire::runtime {
 /// Sequential: read-ahead along the access order. SeedHotspot: the pages with the
 /// most attention mass in the last step; in decoding these are mostly resident
 /// already, and it is kept for comparison under this name. Digest: bounds of the
-/// current query's scores. LayerAhead: the same blocks in the next layer. Hybrid:
+/// current query's scores (Digests.h). LayerAhead: the same blocks in the next layer. Hybrid:
 /// all of them.
 enum class PrefetchKind : uint8_t { None, Sequential, SeedHotspot, Digest, LayerAhead, Hybrid };
 
@@ -117,17 +117,6 @@ uint64_t blocksWithNext(uint64_t tokens, uint64_t blockTokens);
 /// seed_hotspot: the `k` of `count` with the largest mass above 0, largest first,
 /// the smaller index on ties. Returns their number.
 size_t topMass(const float *mass, size_t count, size_t k, uint32_t *out);
-
-/// digest (J. Tang et al., "Quest: query-aware sparsity for efficient long-context
-/// LLM inference", ICML 2024): smallest and largest value of each channel over the
-/// keys of a page.
-void digestReset(float *low, float *high, size_t channels);
-void digestAdd(float *low, float *high, const float *key, size_t channels);
-/// At least q.k of every key in the page, as exact arithmetic has it.
-float digestBound(const float *query, const float *low, const float *high, size_t channels);
-/// The `k` pages with the largest bounds, as topMass; digests lie page by page.
-/// `bounds` is room for `pages` values.
-size_t digestTop(const float *query, const float *lows, const float *highs, size_t pages, size_t channels, size_t k, float *bounds, uint32_t *out);
 
 /// layer_ahead: the pages of the blocks in the group after `group`; none after the
 /// last. Returns their number.

@@ -45,6 +45,19 @@ private:
 
   bool mayEvict(uint32_t page) const override { return page != pinned_ && isReady(page); }
 
+  /// For a prefetch of named pages: none of them gives way.
+  class Others final : public Evictable {
+  public:
+    explicit Others(const Simulation &simulation) : simulation_(simulation) {}
+    bool mayEvict(uint32_t page) const override {
+      const std::vector<uint32_t> &named = simulation_.named_->pages;
+      return simulation_.mayEvict(page) && std::find(named.begin(), named.end(), page) == named.end();
+    }
+
+  private:
+    const Simulation &simulation_;
+  };
+
   bool isReady(uint32_t number) const {
     const Page &page = pages_[number];
     return page.place == Page::Place::Fast || (page.place == Page::Place::Loading && page.arrival <= now_);
@@ -71,6 +84,8 @@ private:
   bool prefetch(uint32_t page, uint64_t distance);
   void prefetchAhead(uint32_t page);
   void prefetchHot();
+  void name(size_t event);
+  void prefetchNamed();
   void beginStep();
 
   bool does(PrefetchKind kind) const { return options_.prefetch == kind || options_.prefetch == PrefetchKind::Hybrid; }
@@ -94,6 +109,9 @@ private:
   uint32_t resident_ = 0;         // Queued, Loading and Fast
   uint32_t pinned_ = Policy::none;
   size_t asked_ = 0;              // entries of the order ahead that were asked for
+  size_t naming_ = 0;             // of options_.named, the next one
+  const NamedPages *named_ = nullptr;
+  size_t namedAt_ = 0;            // of its pages, the first that was not asked for
   int64_t transferNs_;
   int64_t now_ = 0, channelFree_ = 0, busyNs_ = 0;
 };
@@ -246,8 +264,10 @@ bool Simulation::prefetch(uint32_t number, uint64_t distance) {
   pump();
   uint32_t victim = Policy::none;
   bool isFull = resident_ >= options_.fastPages;
+  Others others(*this);
+  const Evictable &base = named_ ? static_cast<const Evictable &>(others) : *this;
   if (queue_.size() + loading_.size() >= options_.window ||
-      (isFull && (victim = policy_->victim(UsedLater(*this, order_, distance))) == Policy::none)) {
+      (isFull && (victim = policy_->victim(UsedLater(base, order_, distance))) == Policy::none)) {
     ++c_.prefetchDropped;
     return false;
   }
@@ -295,6 +315,25 @@ void Simulation::prefetchHot() {
   }
 }
 
+void Simulation::name(size_t event) {
+  if (options_.prefetch != PrefetchKind::Digest)
+    return;
+  for (; naming_ < options_.named->size() && (*options_.named)[naming_].event <= event; ++naming_) {
+    named_ = &(*options_.named)[naming_];
+    namedAt_ = 0;
+  }
+  pump();
+  prefetchNamed();
+}
+
+/// What is named is used next, whatever the order of the step before says of it.
+void Simulation::prefetchNamed() {
+  for (; named_ && namedAt_ < named_->pages.size() && queue_.size() + loading_.size() < options_.window; ++namedAt_) {
+    if (!prefetch(named_->pages[namedAt_], 1))
+      break;
+  }
+}
+
 void Simulation::beginStep() {
   ++c_.steps;
   size_t rest = order_.length() - order_.place();
@@ -334,6 +373,7 @@ void Simulation::run(ReplayResult &out) {
     if (options_.computeNs < 0)
       now_ += std::max<int64_t>(event.ns - last, 0);
     last = std::max(last, event.ns + (isDemand ? event.duration : 0));
+    name(i);
     switch (event.kind) {
     case Kind::Step:
       beginStep();
@@ -360,6 +400,17 @@ void Simulation::run(ReplayResult &out) {
     out.repeatedOrder = static_cast<double>(order_.fulfilled()) / static_cast<double>(order_.predictions());
 }
 
+static bool areNamed(const Trace &trace, const std::vector<NamedPages> &named) {
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (i > 0 && named[i].event <= named[i - 1].event)
+      return false;
+    for (uint32_t page : named[i].pages)
+      if (page >= trace.pages)
+        return false;
+  }
+  return true;
+}
+
 static Status check(const Trace &trace, const ReplayOptions &options) {
   auto refuse = [](const char *text) { return failure(QUIRE_INVALID_ARGUMENT, "%s", text); };
   if (trace.pages == 0)
@@ -371,8 +422,10 @@ static Status check(const Trace &trace, const ReplayOptions &options) {
     return refuse("expected latency, page bytes by bandwidth, and compute time of 0 to 100 s, but got others");
   if (options.window < 1 && options.prefetch != PrefetchKind::None)
     return refuse("expected a prefetch window of at least 1, but got 0");
-  if (options.prefetch == PrefetchKind::Digest)
+  if (options.prefetch == PrefetchKind::Digest && !options.named)
     return refuse("not implemented: replay of digest prefetching, as traces hold neither keys nor queries");
+  if (options.prefetch == PrefetchKind::Digest && !areNamed(trace, *options.named))
+    return refuse("expected pages of the trace, named by ascending events, but got others");
   if (options.prefetch == PrefetchKind::LayerAhead && (trace.numbering.blocks == 0 || trace.numbering.groups < 2))
     return refuse("expected a trace with several groups of layers for layer_ahead, but got one");
   bool hasMass = std::any_of(trace.events().begin(), trace.events().end(),

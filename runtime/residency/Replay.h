@@ -13,6 +13,13 @@
 
 namespace quire::runtime {
 
+/// Pages that somebody who knows more than the trace names before one of its events, the best first; those that were named before are
+/// forgotten.
+struct NamedPages {
+  size_t event = 0; // of the trace's
+  std::vector<uint32_t> pages;
+};
+
 struct ReplayOptions {
   PolicyKind policy = PolicyKind::Lru;
   uint32_t fastPages = 0; // at least 2
@@ -22,6 +29,7 @@ struct ReplayOptions {
   int64_t latencyNs = 100'000;     // of a load
   double bandwidth = 2e9;          // bytes a second of the slow tier
   int64_t computeNs = -1;          // for each demand; below 0: what the trace says
+  const std::vector<NamedPages> *named = nullptr; // by ascending events; digest needs them, nothing else reads them
 };
 
 struct ReplayResult {
@@ -43,7 +51,8 @@ struct ReplayResult {
 /// considered. Stores wait for nothing and nothing waits for them. Sequential
 /// prefetching predicts the order of a step by that of the step before; nothing
 /// looks into the future. A prefetch evicts only what is used later (UsedLater).
-/// Hybrid is all strategies that a trace can feed: digests are not among them.
+/// Digest asks for the named pages one after the other, as the window has room for them. Hybrid is all strategies that a trace can feed:
+/// digests are not among them, as traces hold neither keys nor queries.
 /// Fails with QUIRE_INVALID_ARGUMENT if the options are out of range, or need what
 /// the trace lacks.
 Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &out);

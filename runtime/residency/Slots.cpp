@@ -12,6 +12,8 @@ bool Pager::Allowed::mayEvict(uint32_t number) const {
   const Page &page = pager_.pages_[number];
   if (page.state != State::Resident || page.pins != 0 || pager_.pinned_.holds(pager_.blockOf(number)) || (page.dirty && !pager_.canStore(page)))
     return false;
+  if (pager_.isNamed(number))
+    return false;
   if (demand_ || pager_.blockStep_[pager_.blockOf(number)] != pager_.stepNumber_)
     return true;
   return pager_.distance(pager_.groupOf(number)) > pager_.distance(group_);
@@ -120,8 +122,8 @@ void Pager::leave(uint32_t number) {
 Status Pager::noRoom(size_t pages) const {
   if (refused_ > 0)
     return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier of %u, where %zu stay that codec %s of the slow tier does not take: "
-                                   "their K or V are not finite, or out of its range; change compress.quant, or raise memory.fast_bytes (--kv-bytes)",
-                   pages, fastPages(), refused_, codecName(slow_->codec()));
+                                   "their K or V are not finite, or out of its range; change %s, or raise memory.fast_bytes (--kv-bytes)",
+                   pages, fastPages(), refused_, codecName(slow_->codec()), isSparse(slow_->codec()) ? "compress.sparse.ratio" : "compress.quant");
   return failure(QUIRE_NO_SPACE, "%zu pages are wanted in the fast tier, but no more can give way: the slow tier "
                                  "takes nothing, or not in time", pages);
 }

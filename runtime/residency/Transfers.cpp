@@ -56,6 +56,8 @@ bool Pager::startStore(uint32_t number, bool leaving) {
     page.slow = slot;
     ++shadowed_;
   }
+  if (digests_)
+    digests_->make(groupOf(number), blockOf(number), slotAddress(page.fast), page.tokens);
   ++page.version;
   page.leaving = leaving;
   if (leaving) {
@@ -238,6 +240,8 @@ void Pager::discard(uint32_t block) {
       continue;
     if (!mass_.empty())
       mass_[number] = 0;
+    if (digests_)
+      digests_->erase(group, block);
     note(TraceEvent::Kind::Free, number);
     policy_->removed(number, false);
     leaving_ -= page.leaving;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <numeric>
 
 #include <sys/wait.h>
@@ -89,6 +90,35 @@ TEST(E2, EightRegionsLeaveNothingToGain) {
       ++seen;
     }
   EXPECT_EQ(seen, std::size(allLengths));
+}
+
+/// Of the predictors on sparse attention only digests know the query; none of them changes what is read.
+TEST(E5, PredictorsSideBySide) {
+  Json result = prefetching(small()), again = prefetching(small());
+  EXPECT_EQ(result, again);
+  std::map<std::string, std::map<int, Json>> rows; // sparse, 2 GB/s, by strategy and window
+  size_t sparse = 0;
+  for (const Json &row : result["rows"]) {
+    EXPECT_NE(row["trace"] == "dense" && row["strategy"] == "digest", true);
+    sparse += row["trace"] == "sparse";
+    if (row["window"] == 0) {
+      EXPECT_EQ(row["time"]["median"], 1.0);
+      EXPECT_EQ(row["bytes"]["median"], 1.0);
+      EXPECT_TRUE(row["accuracy"].is_null());
+    }
+    if (row["trace"] == "sparse" && row["bandwidth"] == 2e9)
+      rows[row["strategy"]][row["window"]] = row;
+  }
+  EXPECT_EQ(sparse, 5u * 6 * 5);
+  ASSERT_EQ(rows.size(), 5u);
+  for (int window : {1, 2, 3, 5, 8}) {
+    const Json &digest = rows["digest"][window];
+    EXPECT_GT(digest["coverage"]["median"], rows["layer_ahead"][window]["coverage"]["median"]) << window;
+    EXPECT_GT(digest["coverage"]["median"], rows["seed_hotspot"][window]["coverage"]["median"]) << window;
+    EXPECT_GT(digest["accuracy"]["median"], rows["layer_ahead"][window]["accuracy"]["median"]) << window;
+    EXPECT_LT(digest["time"]["median"], 1.0) << window;
+    EXPECT_LE(digest["stall_share"]["median"], rows["digest"][0]["stall_share"]["median"]) << window;
+  }
 }
 
 TEST(E7, BlocksOfOneSizeNeverRefuseWithRoom) {

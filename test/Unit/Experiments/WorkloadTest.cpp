@@ -114,6 +114,54 @@ TEST(Workloads, SparseTraceReadsTopkBlocksOnceInEachGroup) {
   EXPECT_TRUE(read[0].count(0) && read[0].count(38) && read[0].count(39));
 }
 
+/// Half of a step's pages are those of the step before or more, and what is named before a group is about what the group reads.
+TEST(Workloads, KeyedTraceReadsWhatItsQueriesGiveMost) {
+  TraceShape shape;
+  shape.blocks = 40;
+  shape.steps = 12;
+  KeyedAttention attention;
+  attention.topk = 10;
+  attention.interests = 5;
+  KeyedTrace keyed = keyedTrace(shape, attention, 3), again = keyedTrace(shape, attention, 3), other = keyedTrace(shape, attention, 4);
+  const std::vector<TraceEvent> &events = keyed.trace.events();
+  ASSERT_EQ(events.size(), 12u * (4 * 2 * 10 + 1));
+  ASSERT_EQ(keyed.named.size(), 12u * 4);
+  size_t named = 0, different = 0, found = 0, reads = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    ASSERT_EQ(events[i].page, again.trace.events()[i].page);
+    ASSERT_EQ(events[i].mass, again.trace.events()[i].mass);
+    different += events[i].page != other.trace.events()[i].page;
+    if (named == keyed.named.size() || keyed.named[named].event != i)
+      continue;
+    const std::vector<uint32_t> &pages = keyed.named[named].pages;
+    ASSERT_EQ(pages, again.named[named].pages);
+    ASSERT_EQ(pages.size(), 10u);
+    uint32_t group = static_cast<uint32_t>(named % 4);
+    double sum = 0;
+    std::set<uint32_t> blocks;
+    for (size_t k = 0; k < 10; ++k) {
+      const TraceEvent &read = events[i + 2 * k], &seen = events[i + 2 * k + 1];
+      ASSERT_EQ(read.kind, Kind::Demand);
+      ASSERT_EQ(seen.kind, Kind::Observe);
+      ASSERT_EQ(read.page, seen.page);
+      ASSERT_EQ(keyed.trace.numbering.groupOf(read.page), group);
+      ASSERT_TRUE(k == 0 || read.page > events[i + 2 * k - 2].page);
+      blocks.insert(keyed.trace.numbering.blockOf(read.page));
+      found += std::count(pages.begin(), pages.end(), read.page);
+      sum += static_cast<double>(seen.mass);
+      ++reads;
+    }
+    EXPECT_TRUE(blocks.count(0) && blocks.count(38) && blocks.count(39));
+    EXPECT_GT(sum, 0.5) << "the rest has less of the attention";
+    EXPECT_LE(sum, 1 + 1e-6);
+    ++named;
+  }
+  EXPECT_EQ(named, keyed.named.size());
+  EXPECT_GT(different, events.size() / 4);
+  EXPECT_GT(found, reads / 2) << "three of ten are read whatever they hold";
+  EXPECT_LT(found, reads);
+}
+
 TEST(Workloads, NoPolicyBeatsTheBestPossibleOneOnAnyTrace) {
   TraceShape shape = residencyShape(/*quick=*/true);
   for (TraceKind kind : allTraces)

@@ -137,7 +137,7 @@ static bool shrinkOps(Program &program, const Fails &fails) {
   }
 }
 
-/// To 0, or by halves, and then by ones.
+/// To 0 or to little more, since what a byte chooses is a remainder; or by halves, and then by ones.
 static bool shrinkByte(Program &program, uint8_t &byte, const Fails &fails) {
   uint8_t first = byte;
   auto isEnough = [&](int less) {
@@ -146,8 +146,9 @@ static bool shrinkByte(Program &program, uint8_t &byte, const Fails &fails) {
     byte = failed ? byte : old;
     return failed;
   };
-  if (byte == 0 || isEnough(0))
-    return first != 0;
+  for (int few = 0; few < 4; ++few)
+    if (byte == few || isEnough(few))
+      return byte != first;
   while (isEnough(byte / 2))
     continue;
   while (isEnough(byte - 1))

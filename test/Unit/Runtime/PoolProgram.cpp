@@ -28,7 +28,7 @@ constexpr Kind kinds[opKinds] = {
     {"settle", 8},  {"trace", 3},    {"report", 2},  {"stale", 12},   {"fault", 12},    {"recover", 20},
     {"crash", 3},    {"pins", 20},    {"unpins", 14}, {"turn", 20},     {"dialogue", 8}, {"unload", 16},
     {"weigh", 6},    {"resize", 12},  {"tune", 8},   {"export", 4},
-    {"compact", 12}, {"prune", 14}};
+    {"compact", 12}, {"prune", 14},  {"ask", 20}};
 
 struct Random {
   uint64_t state;

@@ -70,9 +70,10 @@ enum class OpKind : uint8_t {
   Tune,          // reserve by a, budget of pins by b, prefetches by c
   Export,        // and what another process sees
   Compact,
-  Prune          // tokens of sequence a, from b, c of them
+  Prune,         // tokens of sequence a, from b, c of them
+  Ask            // for c blocks of sequence a, layer b, by a query
 };
-constexpr size_t opKinds = 42;
+constexpr size_t opKinds = 43;
 
 struct Op {
   OpKind kind = OpKind::Create;

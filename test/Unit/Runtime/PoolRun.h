@@ -140,6 +140,7 @@ private:
   void dialogue(const Op &op);
   void unload(const Op &op);
   void weigh(const Op &op);
+  void ask(const Op &op);
   void resize(const Op &op);
   void tune(const Op &op);
   void compact();

@@ -220,6 +220,7 @@ void PoolRun::stale(const Op &op) {
     int64_t number = 0, token = 0;
     const int32_t *table = nullptr;
     const int64_t *positions = nullptr;
+    const float query = 0;
     quire_prune_options pruning = {sizeof(pruning), 0.5, nullptr, nullptr, 0};
     const std::function<quire_status()> calls[] = {[&] { return quire_sequence_length(pool, handle, &number); },
                                                    [&] { return quire_sequence_table(pool, handle, &table, &number); },
@@ -238,6 +239,7 @@ void PoolRun::stale(const Op &op) {
                                                    [&] { return quire_sequence_unload(pool, handle, 0, 0); },
                                                    [&] { return quire_sequence_prune(pool, handle, 0, 0, &pruning, nullptr); },
                                                    [&] { return quire_sequence_positions(pool, handle, &positions, &number); },
+                                                   [&] { return quire_sequence_prefetch_by_query(pool, handle, 0, &query, 1, 0, &number, nullptr, &number); },
                                                    [&] { return quire_sequence_set_importance(pool, handle, 0, 0, 0); }};
     ended(QUIRE_STALE_HANDLE, calls[op.b % std::size(calls)]());
   }

@@ -20,6 +20,8 @@ void PoolRun::executeOnRanges(const Op &op) {
     return unload(op);
   case OpKind::Prune:
     return prune(op);
+  case OpKind::Ask:
+    return ask(op);
   default:
     return weigh(op);
   }
@@ -90,6 +92,39 @@ void PoolRun::weigh(const Op &op) {
   float importance = op.a == 255 ? 1.5f : static_cast<float>(op.a) / 255;
   quire_status expected = op.a == 255 ? QUIRE_INVALID_ARGUMENT : reference_->canName(index, begin, end);
   ended(expected, quire_sequence_set_importance(pool_.get(), at(index).handle, begin, end, importance));
+}
+
+/// No key of a named block has a larger score than its bound, and no block that is not named a larger one than the last bound.
+void PoolRun::ask(const Op &op) {
+  size_t index = pick(op.a);
+  int64_t layer = op.b % markLayers, count = op.c % 6, found = -1;
+  const quire_model_info &info = markInfo();
+  int64_t channels = info.layers[layer].key_dim, heads = info.layers[layer].kv_heads;
+  std::vector<float> query, key(static_cast<size_t>(channels)), value(static_cast<size_t>(info.layers[layer].value_dim));
+  for (int64_t i = 0; i < heads * channels; ++i)
+    query.push_back(static_cast<float>((op.a + 3 * op.b + 7 * i) % 11 - 5));
+  int64_t places[6];
+  double bounds[6];
+  quire_status expected = pool_.pager() ? reference_->canName(index, 0, 0) : QUIRE_INVALID_ARGUMENT;
+  if (!endedPaging(expected, quire_sequence_prefetch_by_query(pool_.get(), at(index).handle, layer, query.data(), heads, count, places, bounds, &found), true))
+    return;
+  int64_t length = at(index).length(), blocks = (length + markBlockTokens - 1) / markBlockTokens;
+  if (found != std::min(count, blocks))
+    return fail(std::to_string(found) + " blocks are named");
+  std::vector<char> block(static_cast<size_t>(info.layers[layer].block_bytes));
+  for (int64_t position = 0; position < length && found > 0 && good(); ++position) {
+    const int64_t *named = std::find(places, places + found, position / markBlockTokens);
+    double bound = bounds[std::min<int64_t>(named - places, found - 1)];
+    writeMarks(block.data(), layer, position % markBlockTokens, at(index).history[static_cast<size_t>(position)]);
+    for (int64_t head = 0; head < heads; ++head) {
+      quire_block_load_row(&info, layer, block.data(), head, position % markBlockTokens, key.data(), value.data());
+      double score = 0;
+      for (int64_t c = 0; c < channels; ++c)
+        score += static_cast<double>(query[static_cast<size_t>(head * channels + c)]) * static_cast<double>(key[static_cast<size_t>(c)]);
+      if (score > bound)
+        fail("position " + std::to_string(position) + " has a score of " + std::to_string(score) + " above " + std::to_string(bound));
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -140,6 +140,7 @@ std::string PoolUnderTest::open() {
   uint64_t fast = fastPages();
   Pool::Options options;
   options.codec = codec();
+  options.digests = true;
   options.bytes = tiered ? fast * geometry.pageBytes : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
   options.order.shuffle = program_[ShapeField::Shuffle] % 2;
   options.order.seed = program_[ShapeField::Seed];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Prefetch strategies: predicted order, hot spots, digests, layers, windows.
+// Prefetch strategies: predicted order, hot spots, layers, windows.
 #include "AllocationCount.h"
 #include "residency/Prefetch.h"
 
@@ -181,50 +181,6 @@ TEST(Prefetch, TopMassIsASort) {
   float odd[] = {NAN, 0.5f, -1};
   uint32_t out[3];
   EXPECT_EQ(topMass(odd, 3, 3, out), 1u);
-}
-
-TEST(Prefetch, DigestsBoundEveryScore) {
-  std::mt19937_64 random(6);
-  std::normal_distribution<float> normal;
-  const size_t pages = 30, channels = 16, keys = 8, k = 5;
-  for (int round = 0; round < 20; ++round) {
-    std::vector<float> lows(pages * channels), highs(pages * channels), query(channels), best(pages, -INFINITY), bounds(pages);
-    for (float &value : query)
-      value = normal(random);
-    query[3] = 0;
-    for (size_t page = 0; page < pages; ++page) {
-      float *low = &lows[page * channels], *high = &highs[page * channels];
-      digestReset(low, high, channels);
-      for (size_t i = 0; i < keys; ++i) {
-        std::vector<float> key(channels);
-        float score = 0;
-        for (size_t c = 0; c < channels; ++c) {
-          key[c] = normal(random);
-          score += key[c] * query[c];
-        }
-        digestAdd(low, high, key.data(), channels);
-        best[page] = std::max(best[page], score);
-      }
-      EXPECT_GE(digestBound(query.data(), low, high, channels), best[page] - 1e-4f);
-    }
-    std::vector<uint32_t> out(k);
-    ASSERT_EQ(digestTop(query.data(), lows.data(), highs.data(), pages, channels, k, bounds.data(), out.data()), k);
-    for (size_t page = 0; page < pages; ++page)
-      if (std::find(out.begin(), out.end(), page) == out.end()) {
-        EXPECT_LE(bounds[page], bounds[out.back()]);
-      }
-  }
-}
-
-TEST(Prefetch, DigestOfOneKeyIsItsScoreAndAnEmptyPageIsNotChosen) {
-  const float key[] = {1, -2, 3}, query[] = {2, 1, -1};
-  float lows[6], highs[6], bounds[2];
-  digestReset(lows, highs, 6);
-  digestAdd(lows + 3, highs + 3, key, 3);
-  EXPECT_FLOAT_EQ(digestBound(query, lows + 3, highs + 3, 3), -3);
-  uint32_t out[2];
-  ASSERT_EQ(digestTop(query, lows, highs, 2, 3, 2, bounds, out), 1u);
-  EXPECT_EQ(out[0], 1u);
 }
 
 TEST(Prefetch, NextLayerOfTheSameBlocks) {

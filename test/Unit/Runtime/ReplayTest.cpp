@@ -254,6 +254,45 @@ TEST(Replay, WritesAndEndsOfPages) {
   EXPECT_EQ(c.steps, 3u);
 }
 
+/// Pages 0 to 3 are in the fast tier; then 4 and 5 are read, which somebody names before page 0 is used.
+TEST(Replay, NamedPagesAreAskedForAsTheWindowAllows) {
+  Trace trace = emptyTrace(8, 60);
+  auto add = [&](Kind kind, uint32_t page) { trace.record(event(kind, page)); };
+  add(Kind::Step, 1);
+  for (uint32_t page : {0, 1, 2, 3})
+    add(Kind::Demand, page);
+  add(Kind::Step, 1);
+  size_t at = trace.events().size();
+  for (uint32_t page : {0, 1, 4, 5})
+    add(Kind::Demand, page);
+  for (uint32_t window : {1u, 2u}) {
+    ReplayOptions options = with(PolicyKind::Lru, 4, PrefetchKind::Digest, window);
+    options.computeNs = 200'000; // a page takes 133 us
+    std::vector<NamedPages> named = {{at, {5, 4, 0, 1}}};
+    options.named = &named;
+    const PagerCounters c = run(trace, options).counters;
+    EXPECT_EQ(c.misses, 4u) << "of the first step";
+    EXPECT_EQ(c.prefetchIssued, 2u);
+    EXPECT_EQ(c.prefetchUseful, 2u);
+    EXPECT_EQ(c.prefetchTimely, 2u) << "one after the other, while 0 and 1 are computed";
+    EXPECT_EQ(c.evictedForPrefetch, 2u);
+    EXPECT_EQ(c.pollutedMisses, 0u) << "0 and 1 are named too, and stay";
+  }
+  ReplayOptions options = with(PolicyKind::Lru, 4, PrefetchKind::Digest, 2);
+  std::vector<NamedPages> later = {{at + 2, {4, 5}}}; // before 4 itself is used
+  options.named = &later;
+  options.computeNs = 200'000;
+  PagerCounters c = run(trace, options).counters;
+  EXPECT_EQ(c.late, 1u);
+  EXPECT_EQ(c.prefetchTimely, 1u);
+  std::vector<NamedPages> wrong = {{at, {8}}}, twice = {{at, {4}}, {at, {5}}};
+  for (const auto *bad : {&wrong, &twice}) {
+    options.named = bad;
+    ReplayResult out;
+    EXPECT_EQ(replay(trace, options, out).text(), "expected pages of the trace, named by ascending events, but got others");
+  }
+}
+
 TEST(Replay, WhatATraceLacksIsRefused) {
   Trace trace = denseTrace(10, 3);
   auto error = [&](const ReplayOptions &options, const Trace &of) {

@@ -55,6 +55,7 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
   options.zeroOnFree = settings.zeroOnFree;
   options.layersPerPage = settings.layersPerPage;
   options.codec = settings.codec;
+  options.digests = settings.digests;
   options.paging.policy = settings.policy;
   options.paging.prefetchWindow = settings.window;
   options.paging.prefetch = settings.prefetch;

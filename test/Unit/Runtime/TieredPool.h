@@ -38,6 +38,7 @@ struct TieredSettings {
   int64_t window = 3;
   runtime::Prefetching prefetch;
   int64_t layersPerPage = 1;
+  bool digests = false;
   bool poison = true;
   bool zeroOnFree = false;
   runtime::Codec codec = runtime::Codec::None;
