@@ -108,11 +108,14 @@ struct Config {
     int64_t mixedChunk;
     int64_t threads;
   } serving;
+
+  std::string blockTokensPlace; // "NAME:LINE:COLUMN" of the value of block.tokens; "": no file says it
 };
 
 /// Which keys of the table a text may have and a print shows.
 enum class Keys {
-  Implemented, ///< the others are refused with "not implemented: KEY"
+  Implemented, ///< those of a run: the others are refused, with "not implemented: KEY" or with the reason
+  Pages,       ///< also those of pages of several sizes, which no run has: for quire/config.h
   All          ///< for tests of the table
 };
 

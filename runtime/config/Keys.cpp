@@ -31,7 +31,7 @@ void store(Field &field, const Value &value) {
       [](Config &config, const Value &value) { store(config.member, value); }
 
 static constexpr bool fixed = false, reloadable = true;
-static constexpr bool planned = false, works = true;
+static constexpr Key::Use planned = Key::Use::Nobody, pages = Key::Use::Pages, works = Key::Use::Run;
 static constexpr double kib = 1024, mib = 1024 * kib, tib = 1024 * 1024 * mib, million = 1e6;
 static constexpr double year = 366 * 86400e9;
 
@@ -58,17 +58,18 @@ const std::vector<Key> &allKeys() {
       {"memory.reserve_ratio", T::Ratio, 0, 0.5, {}, "0.1", reloadable, works,
        "share of the fast tier's blocks that new sequences leave to those that run, for their growth and for copies on write", FIELD(memory.reserveRatio)},
 
-      {"block.tokens", T::Count, 1, 65536, {}, "16", fixed, planned,
-       "token positions of a block", FIELD(block.tokens)},
+      {"block.tokens", T::Count, 0, 65536, {}, "0", fixed, works,
+       "token positions of a block, which are the compiled model's: another number is refused, 0 is any", FIELD(block.tokens)},
       {"block.layers_per_block", T::Count, 1, 4096, {}, "1", fixed, works,
        "layers whose positions lie in one page", FIELD(block.layersPerBlock)},
       {"block.auto", T::Choice, 0, 0, {"off", "l2", "io", "waste"}, "off", fixed, works,
-       "how many layers a page has: block.layers_per_block, by the cache and serving.max_batch, by measured transfers of the slow tier", FIELD(block.automatic), {"waste"}},
-      {"block.adaptive.base", T::Size, 64, tib, {}, "4KiB", fixed, planned,
-       "page size of a new sequence, if pages grow", FIELD(block.adaptive.base)},
-      {"block.adaptive.double_every", T::Count, 0, million, {}, "0", fixed, planned,
+       "how many layers a page has: block.layers_per_block, by the cache and serving.max_batch, by measured transfers of the slow tier", FIELD(block.automatic),
+       {{"waste", false, "unused slots depend on the tokens of a block, a constant of the compiled model; use off, l2 or io, and choose the tokens by quirec --block-tokens=N"}}},
+      {"block.adaptive.base", T::Size, 64, tib, {}, "4KiB", fixed, pages,
+       "first page of a sequence whose pages grow", FIELD(block.adaptive.base)},
+      {"block.adaptive.double_every", T::Count, 0, million, {}, "1024", fixed, pages,
        "tokens after which the page size doubles; 0: never", FIELD(block.adaptive.doubleEvery)},
-      {"block.adaptive.max", T::Size, 64, tib, {}, "4MiB", fixed, planned,
+      {"block.adaptive.max", T::Size, 64, tib, {}, "4MiB", fixed, pages,
        "largest page size", FIELD(block.adaptive.max)},
 
       {"replace.policy", T::Choice, 0, 0, {"lru", "scan", "importance", "arc"}, "scan", fixed, works,
@@ -83,7 +84,8 @@ const std::vector<Key> &allKeys() {
       {"prefetch.topk", T::Count, 1, 65536, {}, "2", reloadable, works,
        "pages that the predictor names for each sequence and layer", FIELD(prefetch.topk)},
       {"prefetch.predictor", T::Choice, 0, 0, {"digest", "layer_ahead", "seed_hotspot"}, "layer_ahead", reloadable, works,
-       "how hot pages are guessed: by bounds of their keys, by what the layer before attended to, by what the layer itself did in the step before", FIELD(prefetch.predictor), {"digest"}},
+       "how hot pages are guessed: by bounds of their keys, by what the layer before attended to, by what the layer itself did in the step before", FIELD(prefetch.predictor),
+       {{"digest", true, "compiled models do not give their queries to the runtime; use layer_ahead or seed_hotspot, or quire_sequence_prefetch_by_query from C"}}},
       {"prefetch.max_inflight", T::Size, 0, tib, {}, "8MiB", reloadable, works,
        "bytes of prefetches that are on their way at any time, at most", FIELD(prefetch.maxInflight)},
 
@@ -100,9 +102,9 @@ const std::vector<Key> &allKeys() {
       {"dialogue.compression.ratio", T::Ratio, 0, 1, {}, "0.5", fixed, planned,
        "share of their tokens that pruning drops", FIELD(dialogue.compression.ratio)},
 
-      {"document.chapter_page", T::Size, 64, tib, {}, "1MiB", fixed, planned,
+      {"document.chapter_page", T::Size, 64, tib, {}, "1MiB", fixed, pages,
        "page of a chapter", FIELD(document.chapterPage)},
-      {"document.paragraph_page", T::Size, 64, tib, {}, "64KiB", fixed, planned,
+      {"document.paragraph_page", T::Size, 64, tib, {}, "64KiB", fixed, pages,
        "page of a paragraph", FIELD(document.paragraphPage)},
       {"document.importance", T::Choice, 0, 0, {"tfidf", "none"}, "tfidf", reloadable, works,
        "how paragraphs of a request are weighed for replacement by importance", FIELD(document.importance)},
@@ -111,12 +113,12 @@ const std::vector<Key> &allKeys() {
 
       {"compress.quant", T::Choice, 0, 0, {"none", "int8_g128", "int4_g128", "fp8"}, "none", fixed, works,
        "form of pages in the slow tier; lossy, but for none. fp8 is E4M3", FIELD(compress.quant)},
-      {"compress.sparse.ratio", T::Count, 1, 64, {}, "1", fixed, planned,
-       "elements of which a sparse page keeps one; 1: all", FIELD(compress.sparse.ratio)},
-      {"compress.sparse.index", T::Choice, 0, 0, {"bitmap", "index"}, "bitmap", fixed, planned,
-       "how a sparse page says which", FIELD(compress.sparse.index)},
+      {"compress.sparse.ratio", T::Count, 1, 64, {}, "1", fixed, works,
+       "elements of which a page in the slow tier keeps one, 8, the others being 0: lossy; 1: all. Not beside compress.quant", FIELD(compress.sparse.ratio)},
+      {"compress.sparse.index", T::Choice, 0, 0, {"bitmap", "index"}, "bitmap", fixed, works,
+       "how a sparse page says which: by a bit for each, the 8 largest of 64, or by an index of 3 bits, the largest of each 8; index keeps less in fewer bytes", FIELD(compress.sparse.index)},
       {"compress.after_idle_steps", T::Count, 0, 1e9, {}, "64", reloadable, works,
-       "steps without use after which full blocks leave for the slow tier, in the form of compress.quant; with quant none, and with 0, they leave only when their room is wanted", FIELD(compress.afterIdleSteps)},
+       "steps without use after which full blocks leave for the slow tier, in the form of compress.quant or compress.sparse; without such a form, and with 0, they leave only when their room is wanted", FIELD(compress.afterIdleSteps)},
 
       {"share.prefix_cache", T::Switch, 0, 0, {}, "false", fixed, works,
        "prompts that begin alike are stored and computed once", FIELD(share.prefixCache)},
@@ -151,7 +153,7 @@ const std::vector<Key> &allKeys() {
 #undef FIELD
 
 bool checkTogether(const Config &config, const char *&key, std::string &why) {
-  auto wrong = [&](const char *name, const char *reason) {
+  auto wrong = [&](const char *name, const std::string &reason) {
     key = name;
     why = reason;
     return false;
@@ -163,6 +165,11 @@ bool checkTogether(const Config &config, const char *&key, std::string &why) {
     return wrong("memory.slow.kind", "expected memory.slow.bytes beside a kind, but got none");
   if (slow.kind == SlowKind::None && !config.memory.slower.empty())
     return wrong("memory.slower", "expected memory.slow.kind beside it, but got none");
+  const auto &compress = config.compress;
+  if (compress.sparse.ratio != 1 && compress.sparse.ratio != 8)
+    return wrong("compress.sparse.ratio", "expected 1 or 8, as sparse pages keep one of 8 elements, but got " + std::to_string(compress.sparse.ratio));
+  if (compress.sparse.ratio != 1 && compress.quant != Quant::None)
+    return wrong("compress.sparse.ratio", "expected 1 beside a compress.quant, as a page has one form, but got 8");
   if (config.block.adaptive.base > config.block.adaptive.max)
     return wrong("block.adaptive.base", "expected at most block.adaptive.max, but got more");
   if (config.document.paragraphPage > config.document.chapterPage)

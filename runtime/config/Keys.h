@@ -13,6 +13,18 @@ namespace quire::config {
 using Value = std::variant<uint64_t, int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<std::string>>;
 
 struct Key {
+  /// Who does something with it.
+  enum class Use {
+    Nobody,
+    Pages, // callers with pages of several sizes, see quire/config.h
+    Run    // quire-run
+  };
+  /// A name of a choice that a run refuses, and why.
+  struct Refused {
+    const char *name;
+    bool isPlanned; // "not implemented" stands before it
+    const char *reason;
+  };
   enum class Type {
     Size,   // uint64_t, bytes
     Rate,   // uint64_t, bytes a second
@@ -32,11 +44,11 @@ struct Key {
   std::vector<const char *> names; // of a choice
   const char *initial;             // as in a file; a path: what "" means
   bool reloadable;                 // a running program can take a new value
-  bool implemented;                // the runtime does something with it
+  Use use;
   const char *description;
   Value (*get)(const Config &);
   void (*set)(Config &, const Value &);
-  std::vector<const char *> planned = {}; // of the names, those that the runtime does nothing with yet
+  std::vector<Refused> refused = {};
 };
 
 const std::vector<Key> &allKeys();
@@ -54,8 +66,12 @@ std::string expectedOf(const Key &key);
 /// if it is not of the key's type or out of its range.
 bool parseValue(const Key &key, std::string_view text, Value &out);
 
-/// Whether the value is a name that the runtime does nothing with yet.
-bool isPlanned(const Key &key, const Value &value);
+/// Whether files for these may have the key.
+bool isFor(const Key &key, Keys keys);
+
+/// Why a run does not take the key, or this value of it; "": it does.
+std::string refusalOf(const Key &key);
+std::string refusalOf(const Key &key, const Value &value);
 
 /// As in a file.
 std::string printValue(const Key &key, const Value &value);

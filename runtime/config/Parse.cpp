@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 namespace quire::config {
@@ -92,8 +93,10 @@ public:
       refuseValue(mark, plain ? shown(text) : "a text");
     if (!parseValue(*key_, text, value_))
       refuseValue(mark, shown(text));
-    if (keys_ == Keys::Implemented && isPlanned(*key_, value_))
-      throw Refusal{mark, "not implemented: " + name_ + ": " + text};
+    if (std::string why = keys_ == Keys::Implemented ? refusalOf(*key_, value_) : ""; !why.empty())
+      throw Refusal{mark, why};
+    if (name_ == "block.tokens")
+      tokensAt_ = mark;
     if (!list_)
       finishKey();
   }
@@ -142,6 +145,9 @@ public:
     throw Refusal{at == seen_.end() ? YAML::Mark() : at->second, std::string(key) + ": " + why};
   }
 
+  /// Of the value of block.tokens.
+  std::optional<YAML::Mark> tokensAt() const { return tokensAt_; }
+
 private:
   [[noreturn]] void refuseValue(const YAML::Mark &mark, const std::string &got) const {
     if (key_)
@@ -176,8 +182,8 @@ private:
       throw Refusal{mark, "unknown key " + shown(name_) + ": expected " + namesBelow(sections_.back())};
     if (!seen_.emplace(name_, mark).second)
       throw Refusal{mark, "key " + name_ + " comes twice"};
-    if (key_ && !key_->implemented && keys_ == Keys::Implemented)
-      throw Refusal{mark, "not implemented: " + name_};
+    if (key_ && !isFor(*key_, keys_))
+      throw Refusal{mark, refusalOf(*key_)};
   }
 
   void finishKey() {
@@ -195,13 +201,18 @@ private:
   bool section_ = false;              // whose map comes next
   bool list_ = false;                 // inside the value of key_
   Value value_;
+  std::optional<YAML::Mark> tokensAt_;
   std::map<std::string, YAML::Mark> seen_;
 };
 
 } // namespace
 
+static std::string placeOf(const std::string &name, const YAML::Mark &mark) {
+  return name + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+}
+
 static Status refused(const std::string &name, const YAML::Mark &mark, const std::string &text) {
-  return failure(QUIRE_INVALID_ARGUMENT, "%s:%d:%d: %s", name.c_str(), mark.line + 1, mark.column + 1, text.c_str());
+  return failure(QUIRE_INVALID_ARGUMENT, "%s: %s", placeOf(name, mark).c_str(), text.c_str());
 }
 
 Status parseConfig(std::string_view text, const std::string &name, Config &out, Keys keys) {
@@ -228,6 +239,8 @@ Status parseConfig(std::string_view text, const std::string &name, Config &out, 
   } catch (const YAML::Exception &error) {
     return refused(name, error.mark, "not valid YAML: " + error.msg);
   }
+  if (reader.tokensAt())
+    read.blockTokensPlace = placeOf(name, *reader.tokensAt());
   out = std::move(read);
   return success();
 }

@@ -206,9 +206,28 @@ bool parseValue(const Key &key, std::string_view text, Value &out) {
   return false;
 }
 
-bool isPlanned(const Key &key, const Value &value) {
-  return !key.planned.empty() &&
-         std::any_of(key.planned.begin(), key.planned.end(), [&](const char *name) { return printValue(key, value) == name; });
+bool isFor(const Key &key, Keys keys) {
+  return keys == Keys::All || key.use == Key::Use::Run || (keys == Keys::Pages && key.use == Key::Use::Pages);
+}
+
+std::string refusalOf(const Key &key) {
+  std::string name = key.name;
+  switch (key.use) {
+  case Key::Use::Nobody:
+    return "not implemented: " + name;
+  case Key::Use::Pages:
+    return name + ": blocks of a compiled model have one size, a constant of its code; choose it by quirec --block-tokens=N, or make pages of several sizes from C, by quire_sized_pool_create";
+  case Key::Use::Run:
+    break;
+  }
+  return {};
+}
+
+std::string refusalOf(const Key &key, const Value &value) {
+  for (const Key::Refused &refused : key.refused)
+    if (printValue(key, value) == refused.name)
+      return (refused.isPlanned ? "not implemented: " : "") + std::string(key.name) + ": " + refused.name + ": " + refused.reason;
+  return {};
 }
 
 static std::string quoted(const std::string &text) {
@@ -287,7 +306,7 @@ std::string printConfig(const Config &config, Keys keys) {
   std::string text;
   std::vector<std::string> open; // sections around the last key
   for (const Key &key : allKeys()) {
-    if (keys == Keys::Implemented && !key.implemented)
+    if (!isFor(key, keys))
       continue;
     Value value = key.get(config);
     if (key.type == Key::Type::Path && std::get<std::string>(value).empty())
@@ -309,10 +328,13 @@ std::string printConfig(const Config &config, Keys keys) {
   return text;
 }
 
-static std::string notImplemented(const Key &key) {
-  std::string text = key.implemented && key.planned.empty() ? "" : "not implemented";
-  for (const char *name : key.planned)
-    text += (name == key.planned.front() ? ": " : ", ") + std::string(name);
+/// Of a run.
+static std::string notTaken(const Key &key) {
+  if (key.use != Key::Use::Run)
+    return key.use == Key::Use::Pages ? "from C only" : "not implemented";
+  std::string text;
+  for (const Key::Refused &refused : key.refused)
+    text += (text.empty() ? "refused: " : ", ") + std::string(refused.name);
   return text;
 }
 
@@ -321,7 +343,7 @@ std::string keyTable() {
   for (const Key &key : allKeys())
     text += "| `" + std::string(key.name) + "` | " + typeName(key) + " | " +
             (*key.initial ? "`" + std::string(key.initial) + "`" : "none") + " | " + rangeOf(key) + " | " +
-            (key.reloadable ? "yes" : "") + " | " + notImplemented(key) + " | " + key.description + " |\n";
+            (key.reloadable ? "yes" : "") + " | " + notTaken(key) + " | " + key.description + " |\n";
   return text;
 }
 
@@ -348,10 +370,10 @@ std::string keyText() {
   constexpr size_t indent = 4, width = 100;
   std::string text;
   for (const Key &key : allKeys()) {
-    std::string planned = notImplemented(key), initial = *key.initial ? key.initial : "none";
+    std::string taken = notTaken(key), initial = *key.initial ? key.initial : "none";
     text += std::string(key.name) + "\n" + wrapped(key.description, indent, width) +
             wrapped(std::string(typeName(key)) + ": " + rangeOf(key) + "; default: " + initial +
-                        (key.reloadable ? "; can change at run time" : "") + (planned.empty() ? "" : "; " + planned),
+                        (key.reloadable ? "; can change at run time" : "") + (taken.empty() ? "" : "; " + taken),
                     indent, width);
   }
   return text;

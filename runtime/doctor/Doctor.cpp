@@ -125,6 +125,8 @@ private:
     }
   }
   std::string toQuant(Codec to) const {
+    if (isSparse(v_.codec) && to == Codec::None)
+      return "compress.sparse.ratio: 8 -> 1";
     const char *now = quantName(v_.codec);
     return now && v_.codec != to ? format("compress.quant: %s -> %s", now, quantName(to)) : std::string();
   }

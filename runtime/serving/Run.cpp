@@ -113,6 +113,15 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
   return true;
 }
 
+/// "" if the configuration's block.tokens are the model's.
+static std::string conflictOfBlocks(const RunOptions &options, const quire_model_info &info) {
+  int64_t wanted = options.configured.block.tokens;
+  if (wanted == 0 || wanted == info.block_tokens)
+    return {};
+  return options.configured.blockTokensPlace + ": block.tokens: expected " + std::to_string(info.block_tokens) + ", a constant of " + options.model + ", but got " +
+         std::to_string(wanted) + "; compile the model by quirec --block-tokens=" + std::to_string(wanted);
+}
+
 static quire_status makePool(const RunOptions &options, const quire_model_info &info, PoolPointer &out) {
   quire_pool_options wanted = {};
   wanted.struct_size = sizeof(wanted);
@@ -239,7 +248,9 @@ int runRequests(const RunOptions &options) {
   ModelPointer model(loaded);
   const quire_model_info &info = *quire_model_get_info(loaded);
   std::vector<Request> requests;
-  std::string error;
+  std::string error = conflictOfBlocks(options, info);
+  if (!error.empty())
+    return refuse(error);
   if (!readRequests(options.requests, info, requests, error))
     return refuse(error);
   SchedulerLimits limits = usefulLimits(options, requests);

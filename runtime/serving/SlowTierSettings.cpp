@@ -18,9 +18,11 @@ static constexpr struct {
                     {config::ReplacePolicy::Importance, QUIRE_REPLACE_IMPORTANCE},
                     {config::ReplacePolicy::Arc, QUIRE_REPLACE_ARC}};
 
-static const char *codecOf(config::Quant quant) {
-  switch (quant) {
+static const char *codecOf(const SlowTierSettings &settings) {
+  switch (settings.quant) {
   case config::Quant::None:
+    if (settings.sparseRatio != 1)
+      return settings.sparseIndex == config::SparseIndex::Index ? "sparse_8_1_index" : "sparse_8_1_bitmap";
     break;
   case config::Quant::Int8:
     return "int8_g128";
@@ -50,7 +52,7 @@ SlowTierSettings::Description SlowTierSettings::describe() const {
   out.prefetch_window = prefetchWindow == 0 ? -1 : prefetchWindow;
   out.layers_per_page = pages == config::AutoBlock::Off ? layersPerPage : 0;
   out.page_rule = pages == config::AutoBlock::L2 ? QUIRE_PAGES_BY_CACHE : pages == config::AutoBlock::Io ? QUIRE_PAGES_BY_TRANSFER : QUIRE_PAGES_OF_ONE_LAYER;
-  out.codec = codecOf(quant);
+  out.codec = codecOf(*this);
   return described;
 }
 
@@ -79,6 +81,8 @@ void SlowTierSettings::take(const config::Config &config) {
   layersPerPage = config.block.layersPerBlock;
   pages = config.block.automatic;
   quant = config.compress.quant;
+  sparseRatio = config.compress.sparse.ratio;
+  sparseIndex = config.compress.sparse.index;
   prefetchWindow = config.prefetch.windowSize;
   for (const auto &[configured, policy] : replacements)
     if (configured == config.replace.policy)
@@ -106,6 +110,8 @@ void SlowTierSettings::give(config::Config &config) const {
   config.block.layersPerBlock = layersPerPage;
   config.block.automatic = pages;
   config.compress.quant = quant;
+  config.compress.sparse.ratio = sparseRatio;
+  config.compress.sparse.index = sparseIndex;
   config.prefetch.windowSize = prefetchWindow;
   for (const auto &[configured, policy] : replacements)
     if (policy == replacement)

@@ -30,8 +30,12 @@ struct SlowTierSettings {
   config::AutoBlock pages = config::AutoBlock::Off; // not Off: instead of layersPerPage
   bool checksum = true; // of files
   config::Quant quant = config::Quant::None;
+  int64_t sparseRatio = 1; // 1: no sparse form; otherwise there is no quant
+  config::SparseIndex sparseIndex = config::SparseIndex::Bitmap;
 
   bool wanted() const { return !tiers.empty(); }
+  /// The key that asks for another form of pages than their own; null: none does.
+  const char *codecKey() const { return quant != config::Quant::None ? "compress.quant" : sparseRatio != 1 ? "compress.sparse.ratio" : nullptr; }
   Description describe() const;
   void take(const config::Config &config);
   void give(config::Config &config) const;

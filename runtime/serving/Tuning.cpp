@@ -16,7 +16,8 @@ quire_status tunePool(quire_pool *pool, const config::Config &config) {
   tuning.prefetch_topk = config.prefetch.topk;
   tuning.prefetch_window = config.prefetch.windowSize;
   tuning.prefetch_bytes = config.prefetch.maxInflight;
-  tuning.idle_steps = config.compress.quant == config::Quant::None ? 0 : config.compress.afterIdleSteps;
+  bool compresses = config.compress.quant != config::Quant::None || config.compress.sparse.ratio != 1;
+  tuning.idle_steps = compresses ? config.compress.afterIdleSteps : 0;
   quire_dialogue_options dialogue = {};
   dialogue.struct_size = sizeof(dialogue);
   dialogue.recent_turns = config.dialogue.recentTurns;

@@ -15,7 +15,11 @@ import corpus
 CASE = "genai-llama-fp32"
 PAGE_ERROR = {"int8_g128": 5e-3, "fp8": 2e-2, "int4_g128": 8e-2}  # norm of the differences by that of the page
 LOGITS_ERROR = {"int8_g128": 0.05, "fp8": 0.45, "int4_g128": 0.75}  # of the largest logit, while tokens are the same; weights are random
-STORED = {"int8_g128": 132 / 512, "fp8": 1 / 4, "int4_g128": 68 / 512}  # of a page of f32, without padding
+STORED = {"int8_g128": 132 / 512, "fp8": 1 / 4, "int4_g128": 68 / 512, "bitmap": 1 / 8 + 1 / 32, "index": 1 / 8 + 3 / 256}  # of a page of f32, without padding
+
+
+def keys_of(form):
+    return f"sparse: {{ratio: 8, index: {form}}}" if form in ("bitmap", "index") else f"quant: {form}"
 
 
 def error_of(tokens, logits, exact_tokens, exact_logits):
@@ -31,7 +35,7 @@ def error_of(tokens, logits, exact_tokens, exact_logits):
 
 def check(tools, model, requests, options, work, quant, exact):
     configuration = work / f"{quant}.yaml"
-    configuration.write_text(f"compress: {{quant: {quant}}}\n")
+    configuration.write_text(f"compress: {{{keys_of(quant)}}}\n")
     tokens, logits, stats = corpus.serve(tools, model, requests, work / quant, *options, f"--config={configuration}")
     tiers = stats["tiers"]
     if tiers["write_backs"] == 0 or tiers["demands"]["misses"] + tiers["demands"]["late"] + tiers["prefetch"]["useful"] == 0:

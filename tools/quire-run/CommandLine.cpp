@@ -221,15 +221,15 @@ static bool readReplacement(const char *text, RunOptions &out) {
 }
 
 /// Options that make sense together only.
-static const char *conflictOfTiers(const RunOptions &options) {
+static std::string conflictOfTiers(const RunOptions &options) {
   for (const SlowTierSettings::Tier &tier : options.slow.tiers)
     if (tier.bytes == 0)
       return "--slow-tier needs --slow-bytes";
   if (!options.slow.wanted() && !options.trace.empty())
     return "--trace needs --slow-tier";
-  if (!options.slow.wanted() && options.slow.quant != config::Quant::None)
-    return "compress.quant needs --slow-tier, or memory.slow.kind";
-  return nullptr;
+  if (const char *key = options.slow.wanted() ? nullptr : options.slow.codecKey())
+    return key + std::string(" needs --slow-tier, or memory.slow.kind");
+  return {};
 }
 
 /// False after a mistake.
@@ -349,8 +349,9 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   }
   if (const char *wrong = takeTiers(tiers, out.configured.memory.slow.bytes, out.slow))
     return refuseUsage(wrong);
-  if (const char *conflict = conflictOfTiers(out))
-    return refuseUsage(conflict);
+  std::string conflict = conflictOfTiers(out);
+  if (!conflict.empty())
+    return refuseUsage(conflict.c_str());
   if (action == Action::PrintConfig && optind == argc)
     return action;
   if (optind == argc)
@@ -360,7 +361,8 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
   out.model = argv[optind];
   if (out.json && action != Action::Describe)
     return refuseUsage("--json needs --describe");
-  std::string conflict = action == Action::Run ? conflictOfPaths(out) : std::string();
+  if (action == Action::Run)
+    conflict = conflictOfPaths(out);
   if (!conflict.empty())
     return refuseUsage(conflict.c_str());
   return action;

@@ -49,6 +49,8 @@ std::string otherValue(const Key &key) {
   case Key::Type::Time:
     return "7ms";
   case Key::Type::Count:
+    if (std::string(key.name) == "compress.sparse.ratio")
+      return "8"; // no others
     return std::to_string(std::get<int64_t>(key.get(Config())) + 1);
   case Key::Type::Ratio:
     return "0.125";
@@ -116,7 +118,7 @@ dialogue:
   pin_budget: 0.25
   compression: {method: pruning, ratio: 0.5}
 document: {chapter_page: 1MiB, paragraph_page: 64KiB, importance: tfidf, unload_processed: true}
-compress: {quant: int8_g128, sparse: {ratio: 8, index: bitmap}, after_idle_steps: 64}
+compress: {quant: none, sparse: {ratio: 8, index: index}, after_idle_steps: 64}
 security: {tenant_salt: required, zero_on_free: true, ttl: 3600s}
 doctor:   {page_table_max: 0.05, min_hit: 0.9, frag_max: 0.10}
 )");
@@ -130,8 +132,10 @@ doctor:   {page_table_max: 0.05, min_hit: 0.9, frag_max: 0.10}
   EXPECT_EQ(config.prefetch.predictor, Predictor::LayerAhead);
   EXPECT_EQ(config.dialogue.importantPages, (std::vector<int64_t>{0, 7}));
   EXPECT_EQ(config.dialogue.compression.method, CompressionMethod::Pruning);
-  EXPECT_EQ(config.compress.quant, Quant::Int8);
+  EXPECT_EQ(config.compress.quant, Quant::None);
   EXPECT_EQ(config.compress.sparse.ratio, 8);
+  EXPECT_EQ(config.compress.sparse.index, SparseIndex::Index);
+  EXPECT_EQ(config.blockTokensPlace, "f.yaml:3:20");
   EXPECT_TRUE(config.security.zeroOnFree);
   EXPECT_EQ(config.security.ttl, 3600000000000);
   EXPECT_TRUE(diff(parsed(printConfig(config, Keys::All)), config).empty());
@@ -203,6 +207,10 @@ TEST(Config, MistakesAreNamedWithLineAndColumn) {
       {"memory: {slower: [\"file: 1GiB\"]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'file: 1GiB'"},
       {"memory: {slower: [memory 0]}\n", "f.yaml:1:19: memory.slower: expected TIER SIZE, as in \"file:/var/tmp/kv 1GiB\", at most 15 of them, but got 'memory 0'"},
       {"block:\n  adaptive:\n    max: 1KiB\n", "f.yaml:3:5: block.adaptive.base: expected at most block.adaptive.max, but got more"},
+      {"compress:\n  sparse: {index: index, ratio: 4}\n", "f.yaml:2:26: compress.sparse.ratio: expected 1 or 8, as sparse pages keep one of 8 elements, but got 4"},
+      {"compress: {sparse: {ratio: 65}}\n", "f.yaml:1:28: compress.sparse.ratio: expected a whole number of 1 to 64, but got '65'"},
+      {"compress: {sparse: {index: bits}}\n", "f.yaml:1:28: compress.sparse.index: expected bitmap or index, but got 'bits'"},
+      {"compress: {quant: fp8, sparse: {ratio: 8}}\n", "f.yaml:1:33: compress.sparse.ratio: expected 1 beside a compress.quant, as a page has one form, but got 8"},
       {"document: {paragraph_page: 2MiB}\n", "f.yaml:1:12: document.paragraph_page: expected at most document.chapter_page, but got more"},
       {"{}\n---\n{}\n", "f.yaml:2:1: expected one document, but got another"},
   };
@@ -239,14 +247,26 @@ TEST(Config, NeitherDepthNorAliasesNorSizeGrow) {
 TEST(Config, WhatIsNotImplementedIsRefused) {
   int64_t refused = 0;
   for (const Key &key : allKeys()) {
-    std::string error = errorOf(assignment(key.name, key.type == Key::Type::Path ? "x" : key.initial), Keys::Implemented);
-    if (key.implemented)
+    std::string text = assignment(key.name, key.type == Key::Type::Path ? "x" : key.initial), error = errorOf(text, Keys::Implemented);
+    if (key.use == Key::Use::Run)
       EXPECT_EQ(error, "none");
-    else
+    else if (key.use == Key::Use::Nobody)
       EXPECT_NE(error.find(": not implemented: " + std::string(key.name)), std::string::npos) << error;
-    refused += !key.implemented;
+    else
+      EXPECT_NE(error.find(": " + std::string(key.name) + ": blocks of a compiled model have one size, a constant of its code; choose it by quirec --block-tokens=N, or make pages of "
+                                                          "several sizes from C, by quire_sized_pool_create"),
+                std::string::npos)
+          << error;
+    EXPECT_EQ(errorOf(text, Keys::Pages) == "none", key.use != Key::Use::Nobody) << key.name;
+    refused += key.use != Key::Use::Run;
   }
-  EXPECT_EQ(errorOf("prefetch:\n  predictor: digest\n", Keys::Implemented), "f.yaml:2:14: not implemented: prefetch.predictor: digest");
+  EXPECT_EQ(errorOf("block:\n  adaptive:\n    base: 4KiB\n", Keys::Implemented).rfind("f.yaml:3:5: block.adaptive.base: ", 0), 0u);
+  EXPECT_EQ(errorOf("prefetch:\n  predictor: digest\n", Keys::Implemented),
+            "f.yaml:2:14: not implemented: prefetch.predictor: digest: compiled models do not give their queries to the runtime; use layer_ahead or seed_hotspot, or "
+            "quire_sequence_prefetch_by_query from C");
+  EXPECT_EQ(errorOf("block:\n  auto: waste\n", Keys::Implemented),
+            "f.yaml:2:9: block.auto: waste: unused slots depend on the tokens of a block, a constant of the compiled model; use off, l2 or io, and choose the tokens by quirec "
+            "--block-tokens=N");
   EXPECT_EQ(errorOf("prefetch:\n  strategy: hybrid\n  predictor: seed_hotspot\n", Keys::Implemented), "none");
   EXPECT_EQ(printConfig(Config()).find("chapter_page") == std::string::npos, refused > 0);
   EXPECT_EQ(errorOf(printConfig(Config()), Keys::Implemented), "none");

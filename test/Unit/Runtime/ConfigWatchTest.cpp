@@ -5,6 +5,7 @@
 
 #include "config/Config.h"
 #include "serving/ConfigWatch.h"
+#include "serving/SlowTierSettings.h"
 
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -101,4 +102,25 @@ TEST_F(ConfigWatching, WhatIsFixedIsSaidOnce) {
   EXPECT_NE(told.find("quire-run: warning: serving.max_batch needs a new run; it stays 8\n"), std::string::npos) << told;
   EXPECT_NE(told.find("quire-run: prefetch.window_size: 3 -> 5\n"), std::string::npos) << told;
   EXPECT_EQ(after("serving: {max_batch: 4}\nprefetch: {window_size: 6}\n"), "quire-run: prefetch.window_size: 5 -> 6\n");
+}
+
+/// What a slow tier gets of a configuration, and gives back to it.
+TEST(SlowTierSettings, CodecsByKeys) {
+  std::pair<const char *, const char *> cases[] = {{"{}", nullptr},
+                                                   {"compress: {quant: int8_g128}", "int8_g128"},
+                                                   {"compress: {quant: int4_g128}", "int4_g128"},
+                                                   {"compress: {quant: fp8}", "fp8_e4m3"},
+                                                   {"compress: {sparse: {ratio: 8}}", "sparse_8_1_bitmap"},
+                                                   {"compress: {sparse: {ratio: 8, index: index}}", "sparse_8_1_index"},
+                                                   {"compress: {sparse: {ratio: 1, index: index}}", nullptr}};
+  for (auto [text, codec] : cases) {
+    quire::config::Config read, again;
+    ASSERT_TRUE(quire::config::parseConfig(text, "f.yaml", read).ok());
+    SlowTierSettings settings;
+    settings.take(read);
+    EXPECT_STREQ(settings.describe().options.codec, codec) << text;
+    EXPECT_EQ(settings.codecKey() != nullptr, codec != nullptr);
+    settings.give(again);
+    EXPECT_TRUE(quire::config::diff(read, again).empty()) << text;
+  }
 }

@@ -327,7 +327,11 @@ TEST(Doctor, CodecsRefusePages) {
   expectFinding(v, "codec-refuses", 0.06, "compress.quant: fp8 -> int8_g128");
   v.codec = Codec::Int4G128;
   expectFinding(v, "codec-refuses", 0.06, "compress.quant: int4_g128 -> none");
-  v.codec = Codec::Sparse8Bitmap;
+  for (Codec codec : {Codec::Sparse8Bitmap, Codec::Sparse8Index}) {
+    v.codec = codec;
+    expectFinding(v, "codec-refuses", 0.06, "compress.sparse.ratio: 8 -> 1");
+  }
+  v.codec = Codec::Fp8E5M2;
   expectFinding(v, "codec-refuses", 0.06, ""); // C only
   v.counters.writeBacks = 95;
   v.counters.refused = 5;
@@ -343,6 +347,8 @@ TEST(Doctor, CodecsChangePages) {
   expectFinding(v, "codec-error", 0.06, "compress.quant: int4_g128 -> int8_g128");
   v.codec = Codec::Int8G128;
   expectFinding(v, "codec-error", 0.06, "compress.quant: int8_g128 -> none");
+  v.codec = Codec::Sparse8Index;
+  expectFinding(v, "codec-error", 0.06, "compress.sparse.ratio: 8 -> 1");
   v.codecError = 0.05;
   expectSilence(v, "codec-error");
   v.codecError.reset();

@@ -180,10 +180,10 @@ TEST_F(QuireRun, Configuration) {
   EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
   std::string printed = readFile(file("stdout"));
   EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  slower: []\n  reserve_ratio: 0.1\n"
-                     "block:\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
+                     "block:\n  tokens: 0\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
-                     "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n  after_idle_steps: 64\n"
+                     "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n  sparse:\n    ratio: 1\n    index: bitmap\n  after_idle_steps: 64\n"
                      "share:\n  prefix_cache: true\n"
                      "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
                      "doctor:\n  page_table_max: 0.05\n  min_hit: 0.9\n  frag_max: 0.1\n"
@@ -278,34 +278,45 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
 /// Pages in fewer bytes: more of them fit, and the run says how many bytes and how exact.
 TEST_F(QuireRun, StoresPagesEncodedOnRequest) {
   writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", std::vector<int64_t>(90, 3)}, {"max_new_tokens", 30}}).dump() + "\n");
-  // The toy model knows what it stored, and takes nothing else: then the only request fails.
-  auto serve = [&](const std::string &quant, const std::string &tier = "memory") {
-    writeFile(file("c.yaml"), "compress: {quant: " + quant + "}\n");
+  // The toy model takes whole numbers only: it notices what is rounded, and the only request fails; not what became 0.
+  auto serve = [&](const std::string &form, const std::string &tier = "memory") {
+    writeFile(file("c.yaml"), "compress: {" + form + "}\n");
     EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=34KB", "--slow-tier=" + tier,
                    "--slow-bytes=1MiB", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
-              quant == "none" ? 0 : 1)
+              form.find("_g128") == std::string::npos ? 0 : 1)
         << errors();
     return json::parse(readFile(file("s.json")))["tiers"];
   };
-  json plain = serve("none");
+  json plain = serve("quant: none");
   EXPECT_EQ(plain["codec"]["stored_page_bytes"], plain["page_bytes"]);
   EXPECT_EQ(plain["codec"]["samples"], 0);
   EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(std::vector<int64_t>(90, 3), 30));
   double stored = plain["page_bytes"];
-  for (const char *quant : {"int8_g128", "int4_g128"}) {
-    json tiers = serve(quant);
-    EXPECT_LT(tiers["codec"]["stored_page_bytes"], stored) << quant;
-    EXPECT_GT(tiers["codec"]["samples"], 0) << quant;
-    EXPECT_GT(tiers["codec"]["error"], 0.0) << quant;
+  std::map<std::string, double> bytes;
+  for (const char *form : {"quant: int8_g128", "sparse: {ratio: 8}", "sparse: {ratio: 8, index: index}", "quant: int4_g128"}) {
+    json tiers = serve(form);
+    stored = bytes[form] = tiers["codec"]["stored_page_bytes"];
+    EXPECT_LT(stored, plain["page_bytes"]) << form;
+    EXPECT_GT(tiers["codec"]["samples"], 0) << form;
+    EXPECT_GT(tiers["codec"]["error"], 0.0) << form;
     // test/Integration/slow-codec.test compares tokens.
-    EXPECT_EQ(results()["a"]["error"], "the logits of new token 24 are not numbers") << quant;
-    stored = tiers["codec"]["stored_page_bytes"];
+    if (*form == 'q')
+      EXPECT_EQ(results()["a"]["error"], "the logits of new token 24 are not numbers") << form;
+    else
+      EXPECT_NE(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(std::vector<int64_t>(90, 3), 30)) << form;
   }
+  EXPECT_LT(bytes["quant: int4_g128"], bytes["quant: int8_g128"]);
   for (const std::string &tier : {"file:" + file("pages"), std::string("throttled:1us,1GB/s")})
-    EXPECT_EQ(serve("int4_g128", tier)["codec"]["stored_page_bytes"], stored) << tier;
+    EXPECT_EQ(serve("quant: int4_g128", tier)["codec"]["stored_page_bytes"], stored) << tier;
   EXPECT_EQ(run({model(), "--print-config", "--slow-tier=memory", "--slow-bytes=1MiB", "--config=" + file("c.yaml")}), 0);
   EXPECT_NE(readFile(file("stdout")).find("quant: int4_g128"), std::string::npos);
   expectRefused({model(), "--config=" + file("c.yaml")}, "compress.quant needs --slow-tier, or memory.slow.kind");
+  writeFile(file("c.yaml"), "compress: {sparse: {ratio: 8, index: index}}\n");
+  expectRefused({model(), "--config=" + file("c.yaml")}, "compress.sparse.ratio needs --slow-tier, or memory.slow.kind");
+  EXPECT_EQ(run({model(), "--print-config", "--slow-tier=memory", "--slow-bytes=1MiB", "--config=" + file("c.yaml")}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("sparse:\n    ratio: 8\n    index: index\n"), std::string::npos);
+  writeFile(file("c.yaml"), "compress:\n  quant: fp8\n  sparse: {ratio: 8}\n");
+  expectRefused({model(), "--config=" + file("c.yaml")}, file("c.yaml") + ":3:12: compress.sparse.ratio: expected 1 beside a compress.quant, as a page has one form, but got 8");
 }
 
 /// A rule for the pages changes no token, and the run says what it chose.
@@ -324,7 +335,22 @@ TEST_F(QuireRun, ChoosesLayersOfAPage) {
       EXPECT_TRUE(*rule == 'o' ? layers == 2 : layers >= 1 && layers <= 3) << rule << ": " << layers;
     }
   writeFile(file("c.yaml"), "block: {auto: waste}\n");
-  expectRefused({model(), "--config=" + file("c.yaml")}, "not implemented: block.auto: waste");
+  expectRefused({model(), "--config=" + file("c.yaml")}, file("c.yaml") + ":1:15: block.auto: waste: unused slots depend on the tokens of a block");
+}
+
+/// A configuration may say the model's tokens of a block, and no others.
+TEST_F(QuireRun, BlocksAreThoseOfTheModel) {
+  writeFile(file("in.jsonl"), "{\"id\": 1, \"prompt\": [2], \"max_new_tokens\": 3}\n");
+  for (const char *tokens : {"0", "16"}) {
+    writeFile(file("c.yaml"), "block: {tokens: " + std::string(tokens) + "}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--config=" + file("c.yaml")}), 0) << errors();
+    EXPECT_EQ(results()["1"]["tokens"].get<std::vector<int64_t>>(), toyGreedy({2}, 3));
+  }
+  writeFile(file("c.yaml"), "block:\n  tokens: 32\n");
+  expectRefused({model(), "--requests=" + file("in.jsonl"), "--config=" + file("c.yaml")},
+                file("c.yaml") + ":2:11: block.tokens: expected 16, a constant of " + model() + ", but got 32; compile the model by quirec --block-tokens=32");
+  writeFile(file("c.yaml"), "document:\n  chapter_page: 1MiB\n");
+  expectRefused({model(), "--config=" + file("c.yaml")}, file("c.yaml") + ":2:3: document.chapter_page: blocks of a compiled model have one size");
 }
 
 /// A cached prefix that nobody reads is compressed, although there is room.
@@ -332,8 +358,8 @@ TEST_F(QuireRun, CompressesWhatIsIdle) {
   std::vector<int64_t> first(70, 3), second(20, 5);
   writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", first}, {"max_new_tokens", 2}}).dump() + "\n" +
                                   json({{"id", "b"}, {"prompt", second}, {"max_new_tokens", 30}}).dump() + "\n");
-  for (const char *steps : {"0", "5"}) {
-    writeFile(file("c.yaml"), "compress: {quant: int8_g128, after_idle_steps: " + std::string(steps) + "}\nshare: {prefix_cache: true}\n");
+  for (const char *keys : {"quant: int8_g128, after_idle_steps: 0", "quant: int8_g128, after_idle_steps: 5", "sparse: {ratio: 8}, after_idle_steps: 5", "after_idle_steps: 5"}) {
+    writeFile(file("c.yaml"), "compress: {" + std::string(keys) + "}\nshare: {prefix_cache: true}\n");
     EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=256KiB", "--slow-tier=memory",
                    "--slow-bytes=1MiB", "--max-batch=1", "--stats=" + file("s.json"), "--config=" + file("c.yaml")}),
               0)
@@ -341,7 +367,8 @@ TEST_F(QuireRun, CompressesWhatIsIdle) {
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(first, 2));
     EXPECT_EQ(results()["b"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(second, 30));
     json codec = json::parse(readFile(file("s.json")))["tiers"]["codec"];
-    EXPECT_EQ(codec["idle_blocks"], *steps == '0' ? 0 : 4) << "70 tokens have four full blocks";
+    bool leaves = std::strstr(keys, "ratio") || std::strstr(keys, "int8_g128, after_idle_steps: 5");
+    EXPECT_EQ(codec["idle_blocks"], leaves ? 4 : 0) << "70 tokens have four full blocks: " << keys;
   }
 }
 
