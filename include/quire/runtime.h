@@ -697,4 +697,7 @@ quire_status quire_pool_block_offset(const quire_pool *pool, int64_t layer, int3
 }
 #endif
 
+/* Pages of several sizes. */
+#include "quire/sized.h"
+
 #endif /* QUIRE_RUNTIME_H */

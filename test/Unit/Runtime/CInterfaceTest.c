@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The C interface used from C: load by structure, two sequences, a fork, errors.
 #include "ToyModel.h"
+#include "quire/config.h"
 #include "quire/runtime.h"
 
 #include <stdio.h>
@@ -134,6 +135,85 @@ static void useTiers(const quire_model_info *info, quire_model *model) {
   CHECK(quire_pool_create(info, &options, &pool) == QUIRE_INVALID_ARGUMENT);
 }
 
+/* Every token of the sequence begins with its position and the sequence's mark. */
+static void fillPages(quire_sized_pool *pool, quire_sized_sequence sequence, int64_t from, int64_t length, int64_t mark) {
+  for (int64_t position = from; position < length; ++position) {
+    int64_t number, slot, token[2] = {position, mark};
+    quire_sized_page page;
+    page.struct_size = sizeof(page);
+    CHECK(quire_sized_sequence_locate(pool, sequence, position, &number, &slot) == QUIRE_OK);
+    CHECK(quire_sized_sequence_page(pool, sequence, number, &page) == QUIRE_OK);
+    CHECK(page.first + slot == position && slot < page.slots);
+    memcpy((char *)page.address + slot * 512, token, sizeof(token));
+  }
+}
+
+static void checkPages(quire_sized_pool *pool, quire_sized_sequence sequence, int64_t mark) {
+  quire_sized_sequence_stats stats;
+  stats.struct_size = sizeof(stats);
+  CHECK(quire_sized_sequence_get_stats(pool, sequence, &stats) == QUIRE_OK);
+  for (int64_t number = 0; number < stats.pages; ++number) {
+    quire_sized_page page;
+    page.struct_size = sizeof(page);
+    CHECK(quire_sized_sequence_page(pool, sequence, number, &page) == QUIRE_OK);
+    for (int64_t slot = 0; slot < page.slots && page.first + slot < stats.length; ++slot) {
+      int64_t token[2];
+      memcpy(token, (char *)page.address + slot * 512, sizeof(token));
+      CHECK(token[0] == page.first + slot && token[1] == mark);
+    }
+  }
+}
+
+/* Growing pages of two sequences, of which one ends; then the other moves together. Sizes come from a file. */
+static void usePagesOfSeveralSizes(const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof(path), "%s/sizes.yaml", folder);
+  FILE *file = fopen(path, "w");
+  CHECK(file && fputs("block: {adaptive: {base: 8KiB, double_every: 512, max: 64KiB}}\n", file) >= 0 && fclose(file) == 0);
+  quire_sized_pool_options options;
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.bytes = 2 << 20; /* as much as the two need */
+  options.token_bytes = 512;
+  CHECK(quire_config_read_sizes(path, &options) == QUIRE_OK);
+  CHECK(options.base == 8 << 10 && options.double_every == 512 && options.max == 64 << 10 && options.chapter_page == 1 << 20);
+  remove(path);
+  CHECK(quire_config_read_sizes(path, &options) == QUIRE_IO_ERROR);
+
+  quire_sized_pool *pool = NULL;
+  CHECK(quire_sized_pool_create(&options, &pool) == QUIRE_OK);
+  quire_sized_sequence sequences[2];
+  for (int i = 0; i < 2; ++i)
+    CHECK(quire_sized_sequence_create(pool, &sequences[i]) == QUIRE_OK);
+  for (int64_t length = 0; length < 2000; length += 100)
+    for (int i = 0; i < 2; ++i) {
+      CHECK(quire_sized_sequence_append(pool, sequences[i], 100) == QUIRE_OK);
+      fillPages(pool, sequences[i], length, length + 100, i + 1);
+    }
+  quire_sized_page first, last;
+  first.struct_size = last.struct_size = sizeof(quire_sized_page);
+  quire_sized_sequence_stats stats;
+  stats.struct_size = sizeof(stats);
+  CHECK(quire_sized_sequence_get_stats(pool, sequences[1], &stats) == QUIRE_OK && stats.length == 2000);
+  CHECK(quire_sized_sequence_page(pool, sequences[1], 0, &first) == QUIRE_OK && first.bytes == 8 << 10);
+  CHECK(quire_sized_sequence_page(pool, sequences[1], stats.pages - 1, &last) == QUIRE_OK && last.bytes == 64 << 10);
+  CHECK(quire_sized_sequence_release(pool, sequences[0]) == QUIRE_OK);
+  CHECK(quire_sized_sequence_append(pool, sequences[0], 1) == QUIRE_STALE_HANDLE);
+
+  quire_sized_pool_stats before, after;
+  before.struct_size = after.struct_size = sizeof(before);
+  CHECK(quire_sized_pool_get_stats(pool, &before) == QUIRE_OK && before.sequences == 1 && before.tokens == 2000);
+  quire_compaction moved = {sizeof(moved), 0, 0};
+  CHECK(quire_sized_pool_compact(pool, &moved) == QUIRE_OK && moved.blocks > 0);
+  CHECK(quire_sized_pool_get_stats(pool, &after) == QUIRE_OK && after.compacted_pages == moved.blocks);
+  CHECK(after.bytes_free == before.bytes_free && after.largest_free > before.largest_free && after.fragmentation < before.fragmentation);
+  int64_t generation = stats.generation;
+  CHECK(quire_sized_sequence_get_stats(pool, sequences[1], &stats) == QUIRE_OK && stats.generation == generation + moved.blocks);
+  checkPages(pool, sequences[1], 2);
+  CHECK(quire_sized_pool_validate(pool) == QUIRE_OK);
+  quire_sized_pool_destroy(pool);
+}
+
 int main(void) {
   _Alignas(64) static int32_t weights[TOY_VOCABULARY];
   for (int64_t v = 0; v < TOY_VOCABULARY; ++v)
@@ -184,6 +264,8 @@ int main(void) {
   CHECK(memcmp(again, logits[1], sizeof(again)) == 0);
 
   useTiers(info, model);
+  const char *folder = getenv("TMPDIR");
+  usePagesOfSeveralSizes(folder ? folder : "/tmp");
 
   int64_t values[100] = {0};
   CHECK(quire_executor_parallel(executor, 100, 1, addOne, values) == QUIRE_OK);
