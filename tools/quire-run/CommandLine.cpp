@@ -44,8 +44,9 @@ line is an error of that request alone. Results: one line each, in the order in 
   --slow-tier=TIER     under it: none, memory, file:PATH (a new file), throttled or throttled:LATENCY,BANDWIDTH, such as
                        throttled:100us,2GB/s; keys and values that a step does not need at the moment go there (none).
                        Once more: the tier below that one, for what it has no room for
-  --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one. With compress.quant in the configuration it
-                       holds more pages, and what comes back is not exact. Once for each --slow-tier, in their order
+  --slow-bytes=SIZE    budget of the slow tier; --kv-bytes is then the fast one. With compress.quant or compress.sparse in the
+                       configuration it holds more pages, and what comes back is not exact. Once for each --slow-tier,
+                       in their order
   --replace=POLICY     which page gives way: scan, lru, importance, arc (scan)
   --prefetch-window=N  pages of each sequence on their way ahead of need; 0: none (3)
   --doctor             say at the end what the pages did and what to change (standard error)
