@@ -391,6 +391,26 @@ TEST_F(ByQuery, NamedPagesAreThereAndDoNotGiveWayToEachOther) {
   EXPECT_GT(stats().prefetch_issued, 30);
 }
 
+/// Pages come and go on a thread of their own while queries ask and pages are written anew.
+TEST_F(ByQuery, PagesMoveOnAThread) {
+  TieredSettings settings;
+  settings.fastPages = 10;
+  settings.thread = true;
+  settings.policy = PolicyKind::Lru;
+  make(settings);
+  append(12);
+  for (int round = 0; round < 60; ++round) {
+    int64_t place = static_cast<int64_t>(random() % 12), layer = static_cast<int64_t>(random() % layerCount);
+    if (round % 3 == 0)
+      unload(12);
+    ASSERT_NO_FATAL_FAILURE(expectExact(layer, 12, 6)); // and six of them are on their way
+    openAndWrite(layer, place);
+    unpin(layer, place);
+    ASSERT_NO_FATAL_FAILURE(expectExact(layer, 12, 12));
+  }
+  EXPECT_GT(stats().prefetch_issued, 60);
+}
+
 TEST_F(ByQuery, BytesUnderWayAreLimited) {
   TieredSettings settings;
   settings.fastPages = 9;
