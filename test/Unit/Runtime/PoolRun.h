@@ -99,6 +99,7 @@ private:
   void publish(const Op &op);
   void recover();
 
+  std::vector<bool> lostBlocks() const;
   // Steps and pages: PoolRunSteps.cpp.
   Batch batchOf(const Op &op) const;
   quire_status expectStep(const Batch &batch) const;

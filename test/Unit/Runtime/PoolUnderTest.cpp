@@ -3,7 +3,6 @@
 #include "PoolUnderTest.h"
 
 #include "tier/HostTier.h"
-#include "tier/Mover.h"
 #include "tier/StackedTier.h"
 
 #include <algorithm>
@@ -51,6 +50,22 @@ void RecordingTier::run(Transfer *const *transfers, size_t count) {
     if (!same)
       record_->mismatch = "slot " + std::to_string(transfer.slot) + " gave what was not stored";
   }
+}
+
+/// What may succeed when it is repeated is, three times.
+size_t RecordingMover::take(Transfer **out, size_t most) {
+  size_t count = inner_->take(out, most);
+  for (size_t i = 0; i < count; ++i) {
+    const Transfer &transfer = *out[i];
+    if (transfer.kind != Transfer::Kind::Load)
+      continue;
+    if (transfer.status.code() == QUIRE_IO_ERROR && ++record_->failedLoads[transfer.tag] < 4)
+      continue;
+    record_->failedLoads.erase(transfer.tag);
+    if (!transfer.status.ok() && record_->lost)
+      record_->lost(static_cast<uint32_t>(transfer.tag), transfer.tag);
+  }
+  return count;
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,6 +176,7 @@ std::string PoolUnderTest::open() {
       return success();
     };
   std::unique_ptr<Pool> made;
+      mover = std::make_unique<RecordingMover>(std::move(mover), record_);
   status = Pool::create(info, options, made);
   if (!status.ok())
     return status.text();
