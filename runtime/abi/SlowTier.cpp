@@ -155,6 +155,10 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.idle_blocks, static_cast<uint64_t>(pool.idleBlocks())},
       {&stats.pages_refused_held, pager->refusedPages()},
       {&stats.slow_tiers, pager->slow().slots().members().size()},
+      {&stats.fast_bytes_with_memory, pager->fastBytesWithMemory()},
+      {&stats.fast_page_stride, pager->geometry().pageStride},
+      {&stats.memory_returns, pager->stable() ? pager->stable()->calls() : 0},
+      {&stats.memory_bytes_returned, pager->stable() ? pager->stable()->bytesGivenBack() : 0},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)

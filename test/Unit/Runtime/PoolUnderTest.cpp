@@ -153,15 +153,18 @@ std::string PoolUnderTest::open() {
     return status.text();
   bool tiered = hasSlowTier();
   uint64_t fast = fastPages();
+  if (stableVa())
+    geometry.separate(MappedMemory::systemPage());
   Pool::Options options;
   options.codec = codec();
-  options.bytes = tiered ? fast * geometry.pageBytes : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
+  options.bytes = tiered ? fast * geometry.pageStride : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
   options.order.shuffle = program_[ShapeField::Shuffle] % 2;
   options.order.seed = program_[ShapeField::Seed];
   options.poison = poisons();
   options.zeroOnFree = erases();
   options.prefixCache = prefixCache();
   options.exportable = exportable();
+  options.stableVa = stableVa();
   unsigned bits = program_[ShapeField::HashBits];
   options.prefix.hashBits = bits ? bits : 256;
   options.layersPerPage = layersPerPage_;
@@ -173,10 +176,10 @@ std::string PoolUnderTest::open() {
     options.slowTier = [&](uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover) {
       QUIRE_TRY(makeTier(pageBytes, tier));
       mover = createSteppedMover(*clock_, Pager::transfersFor(fast), program_[ShapeField::Seed] + (lives_ << 8));
+      mover = std::make_unique<RecordingMover>(std::move(mover), record_);
       return success();
     };
   std::unique_ptr<Pool> made;
-      mover = std::make_unique<RecordingMover>(std::move(mover), record_);
   status = Pool::create(info, options, made);
   if (!status.ok())
     return status.text();

@@ -94,15 +94,16 @@ public:
   runtime::Codec codec() const;
   /// Not with a codec, which wants numbers in pages that somebody writes by hand.
   bool poisons() const { return program_[ShapeField::Poison] % 2 && codec() == runtime::Codec::None; }
+  bool stableVa() const { return program_[ShapeField::StableVa] % 2; }
   bool erases() const { return program_[ShapeField::ZeroOnFree] % 2; }
 
   /// `first` counts from now. With a slow tier.
   void plan(const runtime::Fault &fault);
   /// Calls `hook` before each transfer of this pool.
   void watch(std::function<void()> hook) { record_->before = std::move(hook); }
-  /// Faults that happened.
   /// Calls `hook` with each page whose load this pool will give up, when it is told so; null: nobody.
   void watchLosses(std::function<void(uint32_t page, uint64_t tag)> hook) { record_->lost = std::move(hook); }
+  /// Faults that happened.
   uint64_t injected() const;
   /// Whether all slots of the slow tier are as empty as after its creation.
   bool slowIsBlank();
