@@ -279,8 +279,8 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
 TEST_F(QuireRun, PagesKeepTheirAddressesOnRequest) {
   std::vector<int64_t> prompt(90, 3);
   writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
-  for (bool stable : {false, true}) {
-    writeFile(file("c.yaml"), std::string("memory: {stable_va: ") + (stable ? "true" : "false") + ", fast_bytes: 40KiB, slow: {kind: memory, bytes: 1MiB}}\n");
+  for (auto [stable, slow] : {std::pair<bool, std::string>(false, "kind: memory"), {true, "kind: memory"}, {true, "kind: throttled, latency: 1us"}, {true, "kind: file, path: " + file("pages")}}) {
+    writeFile(file("c.yaml"), std::string("memory: {stable_va: ") + (stable ? "true" : "false") + ", fast_bytes: 40KiB, slow: {" + slow + ", bytes: 1MiB}}\n");
     EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json"), "--config=" + file("c.yaml")}), 0)
         << errors();
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30));

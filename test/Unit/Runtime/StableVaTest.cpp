@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Pools whose pages keep their addresses when they leave the fast tier and come back.
+#include "Gate.h"
 #include "SystemPages.h"
 #include "TieredPool.h"
 #include "core/Random.h"
 
-#include <condition_variable>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
@@ -415,36 +414,6 @@ TEST(StableVaSizes, WithASlowTierOthersMoveAsBefore) {
 //===----------------------------------------------------------------------===//
 // What is under way at an address
 //===----------------------------------------------------------------------===//
-
-/// Holds transfers of a kind back.
-class Gate {
-public:
-  explicit Gate(Transfer::Kind kind) : kind_(kind) {}
-  quire_status pass(const Transfer &transfer) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (transfer.kind == kind_ && !open_) {
-      waiting_ = true;
-      changed_.notify_all();
-      changed_.wait(lock, [this] { return open_; });
-    }
-    return QUIRE_OK;
-  }
-  void open() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  void awaitSomebody() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return waiting_; });
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Transfer::Kind kind_;
-  bool open_ = false, waiting_ = false;
-};
 
 class StableVaTransfers : public ::testing::TestWithParam<Transfer::Kind> {
 protected:

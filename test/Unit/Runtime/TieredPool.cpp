@@ -55,6 +55,7 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
   options.bytes = static_cast<uint64_t>(settings.fastPages) * geometry.pageStride;
   options.poison = settings.poison;
   options.zeroOnFree = settings.zeroOnFree;
+  options.prefixCache = settings.prefixCache;
   options.layersPerPage = settings.layersPerPage;
   options.codec = settings.codec;
   options.stableVa = settings.stableVa;

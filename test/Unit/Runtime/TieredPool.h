@@ -40,6 +40,7 @@ struct TieredSettings {
   int64_t layersPerPage = 1;
   bool poison = true;
   bool zeroOnFree = false;
+  bool prefixCache = false;
   runtime::Codec codec = runtime::Codec::None;
   bool stableVa = false;
   int64_t deadlineNs = 0; // 0: the pool's own
