@@ -242,7 +242,8 @@ typedef struct quire_tier_stats {
 } quire_tier_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
- * never moved, never grown; all of it is committed here, so that no step waits for memory. Fails with
+ * never moved, never grown; all of it is committed here, so that no step waits for memory. (With a slow tier and `stable_va` it has an address for every
+ * page of all tiers, and the budget's memory is committed here for the first ones.) Fails with
  * QUIRE_OUT_OF_BLOCKS if the budget holds no block, and with QUIRE_OUT_OF_MEMORY, before it allocates anything, if the pool and
  * its tables are larger than the memory of the machine. `info` is needed during the call only. */
 quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);
