@@ -139,25 +139,25 @@ TEST_F(StablePagesTest, AGraveIsBlankAgain) {
 
 /// What the system does not take back is said, and goes back later.
 TEST_F(StablePagesTest, LockedMemoryIsNoticed) {
-  ASSERT_EQ(::mlock(pages_->address(1), geometry_.pageStride), 0) << "the process may lock so little";
+  ASSERT_TRUE(test::lockMemory(pages_->address(1), geometry_.pageStride)) << "the process may lock so little";
   EXPECT_EQ(pages_->keepTo(0).text(), "the fast tier has memory for 2 pages, but should have it for 0: the system does not take that of others back")
       << "it and its neighbour, which were to go back together";
   EXPECT_TRUE(pages_->validate(0, 2).ok());
-  ::munlock(pages_->address(1), geometry_.pageStride);
+  ASSERT_TRUE(test::unlockMemory(pages_->address(1), geometry_.pageStride));
   EXPECT_TRUE(pages_->keepTo(0).ok());
   EXPECT_EQ(resident(), 0u);
-  ASSERT_EQ(::mlock(pages_->group(1) + blocks * geometry_.pageStride, geometry_.pageStride), 0);
+  ASSERT_TRUE(test::lockMemory(pages_->group(1) + blocks * geometry_.pageStride, geometry_.pageStride));
   std::memset(pages_->group(1) + blocks * geometry_.pageStride, 1, geometry_.pageBytes);
   pages_->emptyGrave(1);
   EXPECT_EQ(pages_->group(1)[blocks * geometry_.pageStride], 0) << "a grave that does not go back is overwritten";
 }
 
 TEST(StablePages, AreRefusedWhereAllMemoryIsLocked) {
-  if (::mlockall(MCL_FUTURE | MCL_ONFAULT) != 0)
+  if (!test::lockAllMemory())
     GTEST_SKIP() << "the process may not lock its memory";
   std::unique_ptr<StablePages> pages;
   Status status = StablePages::create(geometryOf(), blocks, 4, pages);
-  ::munlockall();
+  ASSERT_TRUE(test::unlockAllMemory());
   EXPECT_EQ(status.code(), QUIRE_INVALID_ARGUMENT);
   EXPECT_EQ(status.text(), "stable_va: expected memory that can go back to the system, but got memory that is locked");
 }

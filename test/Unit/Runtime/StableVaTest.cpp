@@ -298,13 +298,13 @@ TEST(StableVaMemory, ALockOnItFailsTheStepThatWantsIt) {
   appendStep(executor.get(), sequence, someTokens(16 * 5, 2), known);
   const StablePages &pages = *tiered.pager()->stable();
   uint64_t all = 3 * (uint64_t(tiered.pager()->blocks()) + 1) * tiered.pager()->geometry().pageStride;
-  if (::mlock2(pages.group(0), all, MLOCK_ONFAULT) != 0)
+  if (!lockMemory(pages.group(0), all))
     GTEST_SKIP() << "the process may not lock so much";
   int64_t one = 1, token = 1;
   quire_batch batch = {sizeof(batch), 1, &sequence, &one, &token, nullptr, 0};
   EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OUT_OF_MEMORY);
   EXPECT_NE(std::string(quire_last_error()).find("the system does not take that of others back"), std::string::npos) << quire_last_error();
-  ::munlock(pages.group(0), all);
+  ASSERT_TRUE(unlockMemory(pages.group(0), all));
   appendStep(executor.get(), sequence, {4}, known);
   EXPECT_LE(residentOf(tiered), 6 * tiered.pager()->geometry().pageStride);
 }

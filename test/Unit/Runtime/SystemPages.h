@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace quire::test {
 
@@ -20,6 +22,15 @@ inline uint64_t residentBytes(const void *begin, size_t bytes) {
     return UINT64_MAX;
   return page * static_cast<uint64_t>(std::count_if(resident.begin(), resident.end(), [](unsigned char there) { return there & 1; }));
 }
+
+// By the calls of the system: sanitizers replace those of the library by nothing.
+
+/// What is touched of these bytes stays in memory.
+inline bool lockMemory(const void *begin, size_t bytes) { return ::syscall(SYS_mlock2, begin, bytes, MLOCK_ONFAULT) == 0; }
+inline bool unlockMemory(const void *begin, size_t bytes) { return ::syscall(SYS_munlock, begin, bytes) == 0; }
+/// The same for all that is mapped from now on.
+inline bool lockAllMemory() { return ::syscall(SYS_mlockall, MCL_FUTURE | MCL_ONFAULT) == 0; }
+inline bool unlockAllMemory() { return ::syscall(SYS_munlockall) == 0; }
 
 } // namespace quire::test
 
