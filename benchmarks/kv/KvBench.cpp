@@ -197,6 +197,53 @@ void plainLru(benchmark::State &state, int32_t pages) {
 }
 
 //===----------------------------------------------------------------------===//
+// Reloads
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t reloadBlocks = 32;
+
+/// All pages of a layer come in from host memory, in one acquire, while those of the other layer give way: CPU time of both threads for each page. With
+/// addresses that stay also the system calls that gave memory back for it.
+void reload(benchmark::State &state, Shape shape, bool stable) {
+  ShapeModel model(shape, Work::Nothing);
+  ShapePool::Options options{reloadBlocks / 2 + 1, "memory", 2 * reloadBlocks};
+  options.stableVa = stable;
+  ShapePool pool(model, options);
+  runtime::Pool &inner = *pool.get()->pool;
+  quire_pool_tuning tuning = {};
+  tuning.struct_size = sizeof(tuning);
+  check(quire_pool_get_tuning(pool.get(), &tuning));
+  tuning.prefetch_strategy = QUIRE_PREFETCH_NONE;
+  check(quire_pool_set_tuning(pool.get(), &tuning));
+  serving::ExecutorPointer executor = pool.executor(model, reloadBlocks * shape.blockTokens, 1);
+  std::vector<quire_sequence> handles(1);
+  check(quire_sequence_create(pool.get(), handles.data()));
+  int64_t tokens = reloadBlocks * shape.blockTokens - 1;
+  runStep(executor.get(), handles, tokens);
+  const int32_t *table;
+  int64_t count, one = 1;
+  check(quire_sequence_table(pool.get(), handles[0], &table, &count));
+  std::vector<int32_t> slots(static_cast<size_t>(count));
+  runtime::Pager::Step step{1, table, count, &tokens, &one, slots.data()};
+  quire_paging_stats before = pool.pagingStats();
+  for (auto _ : state) {
+    check(runtime::report(inner.pager()->beginStep(step)));
+    for (int64_t layer = 0; layer < shape.layers; ++layer) {
+      quire_kv_view view;
+      bool acquired = inner.pager()->acquire(layer, view) && inner.pager()->release(layer);
+      benchmark::DoNotOptimize(acquired);
+    }
+    check(runtime::report(inner.pager()->endStep()));
+  }
+  quire_paging_stats after = pool.pagingStats();
+  auto loads = static_cast<double>(after.bytes_in_demand - before.bytes_in_demand) / static_cast<double>(after.page_bytes);
+  using benchmark::Counter;
+  double loadsOfStep = loads / static_cast<double>(state.iterations());
+  state.counters["ns_a_load"] = Counter(loadsOfStep * 1e-9, static_cast<Counter::Flags>(Counter::kIsIterationInvariantRate | Counter::kInvert));
+  state.counters["returns_a_load"] = static_cast<double>(after.memory_returns - before.memory_returns) / loads;
+}
+
+//===----------------------------------------------------------------------===//
 // Forks
 //===----------------------------------------------------------------------===//
 
@@ -334,6 +381,13 @@ void registerPages() {
   }
   add("acquire_hit/pin", pinHit);
   add("acquire_hit/plain/hash_and_list", [](benchmark::State &state) { plainLru(state, 30 * 64); });
+  for (int64_t kib : {4, 16, 64, 256, 1024})
+    for (bool stable : {false, true}) {
+      Shape shape = {2, 1, 64, QUIRE_ELEMENT_F16, 4 * kib};
+      benchmark::RegisterBenchmark(("reload/" + std::to_string(kib) + "KiB" + (stable ? "/stable_va" : "")).c_str(),
+                                   [=](benchmark::State &state) { reload(state, shape, stable); })
+          ->MeasureProcessCPUTime();
+    }
   addManual("fork/4096", [](benchmark::State &state) { fork(state, false); });
   addManual("fork/4096/prefix_cache", [](benchmark::State &state) { fork(state, true); });
   add("fork/4096/plain/memcpy", forkByCopy);

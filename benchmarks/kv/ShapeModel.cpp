@@ -124,6 +124,7 @@ ShapePool::ShapePool(const ShapeModel &model, const Options &options) : info_(mo
   poolOptions.struct_size = sizeof(poolOptions);
   poolOptions.bytes = static_cast<uint64_t>(options.blocks) * blockBytes;
   poolOptions.prefix_cache = options.prefixCache;
+  poolOptions.stable_va = options.stableVa;
   poolOptions.slow = options.slowTier ? &slow : nullptr;
   quire_pool *pool = nullptr;
   check(quire_pool_create(&info_, &poolOptions, &pool));

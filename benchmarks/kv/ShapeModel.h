@@ -75,6 +75,7 @@ public:
     const char *slowTier = nullptr; // as in quire_slow_tier_options
     int64_t slowBlocks = 0;
     bool prefixCache = false;
+    bool stableVa = false;
   };
   ShapePool(const ShapeModel &model, const Options &options);
 

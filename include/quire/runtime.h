@@ -120,6 +120,10 @@ typedef struct quire_pool_options {
   int32_t prefix_cache;  /* not 0: blocks can be published and found by prefix */
   int32_t exportable;    /* not 0: the arena is a file in memory (memfd) that quire_pool_export shares */
   const struct quire_slow_tier_options *slow; /* NULL: all blocks are in memory */
+  /* not 0: the address of a block in each layer, which quire_pool_pin and quire_pool_block_address give, is the same as long as the block lives,
+   * also when its pages leave and come back. With a slow tier each page then takes whole pages of the system out of `bytes`; without one it keeps
+   * quire_pool_compact from moving blocks. */
+  int32_t stable_va;
 } quire_pool_options;
 
 /* Which page gives way when one is wanted. */
@@ -222,6 +226,10 @@ typedef struct quire_paging_stats {
   int64_t slow_tiers;                       /* see quire_pool_get_tier_stats */
   int64_t digest_bytes;                     /* of bounds of keys, part of metadata_bytes */
   int64_t digests_made;                     /* of pages: when they are written back, and when they are asked for */
+  int64_t fast_page_stride;                 /* what a page takes of the fast tier: page_bytes, with stable_va in whole pages of the system */
+  int64_t fast_bytes_with_memory;           /* of the fast tier: all of it; with stable_va what pages have now, which is no more */
+  int64_t memory_returns;                   /* system calls that gave memory of pages back, for stable_va */
+  int64_t memory_bytes_returned;            /* by them */
 } quire_paging_stats;
 
 /* What one of the slow tiers did since the pool was made; the tiers add up to what quire_paging_stats has. */
@@ -238,7 +246,8 @@ typedef struct quire_tier_stats {
 } quire_tier_stats;
 
 /* Makes a pool for models of this shape. The arena is one mapping of the budget's size, in huge pages where the system has them,
- * never moved, never grown; all of it is committed here, so that no step waits for memory. Fails with
+ * never moved, never grown; all of it is committed here, so that no step waits for memory. (With a slow tier and `stable_va` it has an address for every
+ * page of all tiers, and the budget's memory is committed here for the first ones.) Fails with
  * QUIRE_OUT_OF_BLOCKS if the budget holds no block, and with QUIRE_OUT_OF_MEMORY, before it allocates anything, if the pool and
  * its tables are larger than the memory of the machine. `info` is needed during the call only. */
 quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);
@@ -346,7 +355,7 @@ quire_status quire_metrics(quire_pool *pool, const char **text);
  * reserve_blocks follow; block numbers and content stay. Not during a step, nor for a tenant. On failure the size is as
  * before: QUIRE_OUT_OF_BLOCKS if more blocks are in use than there would be (cached prefixes without users give way, but only
  * if that is enough), QUIRE_NO_SPACE if the slow tier takes nothing, QUIRE_OUT_OF_MEMORY, QUIRE_INVALID_ARGUMENT for another size, for
- * a pool with `exportable`, or if a page that quire_pool_pin holds lies in what would go. After QUIRE_NO_SPACE cached blocks that gave way
+ * a pool with `exportable`, or if a page that quire_pool_pin holds lies in what would go (with `stable_va` it stays, and takes its part of what is left). After QUIRE_NO_SPACE cached blocks that gave way
  * are gone. */
 quire_status quire_pool_resize_fast(quire_pool *pool, uint64_t bytes);
 
@@ -361,7 +370,7 @@ typedef struct quire_compaction {
  * that. Handles and content stay, numbers in block tables change, and the number that a block leaves gets another generation. Blocks that
  * quire_pool_allocate gave out and those with a page that quire_pool_pin holds stay where they are. With a slow tier nothing
  * moves: its pages go together when the size changes. Not during a step, nor for a tenant. `out` may be NULL.
- * QUIRE_INVALID_ARGUMENT for a pool with `exportable`, whose blocks other processes read; QUIRE_OUT_OF_MEMORY. O(blocks). */
+ * QUIRE_INVALID_ARGUMENT for a pool with `exportable`, whose blocks other processes read, or with `stable_va` and no slow tier; QUIRE_OUT_OF_MEMORY. O(blocks). */
 quire_status quire_pool_compact(quire_pool *pool, quire_compaction *out);
 
 /* Finishes every transfer that is under way. */
@@ -380,7 +389,8 @@ quire_status quire_block_release(quire_pool *pool, quire_block block);
 quire_status quire_block_index(const quire_pool *pool, quire_block block, int32_t *out);
 
 /* Where block number `index` of `layer` lies; its size is that layer's block_bytes. Valid as long as the pool, but see quire_pool_compact. With a slow
- * tier blocks move: an error; see quire_pool_pin. */
+ * tier blocks move: an error; see quire_pool_pin. Unless the pool has stable_va: then the address is the block's as long as it lives, and what lies
+ * there is the block's content only while quire_pool_pin holds it: nobody may write there otherwise, and what is read means nothing. */
 quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int32_t index, void **out);
 
 /* Brings block number `index` of `layer`, which is in use, into memory, as the layers that share a page with it, and keeps it there, and where

@@ -77,7 +77,7 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.prefetch = kindOf(pager->prefetchWindow() > 0 ? pager->prefetching().strategy : PrefetchStrategy::None);
   vitals.topk = pager->prefetching().topk;
   vitals.window = static_cast<uint32_t>(pager->prefetchWindow());
-  vitals.fastBytes = pager->fastPages() * pager->geometry().pageBytes;
+  vitals.fastBytes = pager->fastPages() * pager->geometry().pageStride;
   vitals.slowBytes = pager->slow().slots().total() * pager->slow().storedPageBytes();
   const TierSlots &slots = pager->slow().slots();
   vitals.slowTiers = slots.members().size();

@@ -85,6 +85,7 @@ quire_status quire_pool_create(const quire_model_info *info, const quire_pool_op
     wanted.zeroOnFree = given.zero_on_free != 0;
     wanted.prefixCache = given.prefix_cache != 0;
     wanted.exportable = given.exportable != 0;
+    wanted.stableVa = given.stable_va != 0;
     QUIRE_TRY(readSlowTier(*info, given.slow, wanted));
     std::unique_ptr<Pool> made;
     QUIRE_TRY(Pool::create(*info, wanted, made));
@@ -190,11 +191,9 @@ quire_status quire_pool_block_address(const quire_pool *pool, int64_t layer, int
   if (!pool || !out)
     return nullArgument("pool and out");
   return guarded([&] {
-    const Pool &p = *pool->pool;
-    QUIRE_TRY(p.checkPlace(layer, index));
-    if (p.pager())
-      return failure(QUIRE_INVALID_ARGUMENT, "blocks of a pool with a slow tier move: pin them");
-    *out = p.layerBase(layer) + index * p.layerBlockBytes(layer);
+    char *found;
+    QUIRE_TRY(pool->pool->address(layer, index, found));
+    *out = found;
     return success();
   });
 }

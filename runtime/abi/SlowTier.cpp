@@ -158,6 +158,10 @@ quire_paging_stats pagingStats(const Pool &pool) {
       {&stats.slow_tiers, pager->slow().slots().members().size()},
       {&stats.digest_bytes, pager->digests() ? pager->digests()->bytes() : 0},
       {&stats.digests_made, pager->digests() ? pager->digests()->made() : 0},
+      {&stats.fast_bytes_with_memory, pager->fastBytesWithMemory()},
+      {&stats.fast_page_stride, pager->geometry().pageStride},
+      {&stats.memory_returns, pager->stable() ? pager->stable()->calls() : 0},
+      {&stats.memory_bytes_returned, pager->stable() ? pager->stable()->bytesGivenBack() : 0},
   };
   stats.codec_error = error.relativeL2;
   for (auto [field, value] : fields)

@@ -43,6 +43,7 @@ struct Config {
     } slow;
     std::vector<std::string> slower; // "WHERE SIZE"
     double reserveRatio;
+    bool stableVa;
   } memory;
   struct {
     int64_t tokens;

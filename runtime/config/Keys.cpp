@@ -57,6 +57,8 @@ const std::vector<Key> &allKeys() {
        "tiers below that one, in their order, each with its budget; all have its checksums", FIELD(memory.slower)},
       {"memory.reserve_ratio", T::Ratio, 0, 0.5, {}, "0.1", reloadable, works,
        "share of the fast tier's blocks that new sequences leave to those that run, for their growth and for copies on write", FIELD(memory.reserveRatio)},
+      {"memory.stable_va", T::Switch, 0, 0, {}, "false", fixed, works,
+       "the address of a page stays the same when it leaves and comes back; it then takes whole pages of the system (4 KiB, as a rule) of the fast tier", FIELD(memory.stableVa)},
 
       {"block.tokens", T::Count, 0, 65536, {}, "0", fixed, works,
        "token positions of a block, which are the compiled model's: another number is refused, 0 is any", FIELD(block.tokens)},

@@ -20,7 +20,11 @@
 namespace quire::runtime {
 
 static constexpr size_t smallPage = 4096;
-static constexpr size_t hugePage = size_t(2) << 20;
+
+size_t MappedMemory::systemPage() {
+  long size = ::sysconf(_SC_PAGESIZE);
+  return size > 0 ? static_cast<size_t>(size) : smallPage;
+}
 
 uint64_t physicalMemory() {
   long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
@@ -86,6 +90,8 @@ Status MappedMemory::map(size_t bytes, Pages pages) {
     base += offset;
     ::madvise(base, whole, MADV_HUGEPAGE); // advice only: failure is no error
   }
+  if (pages == Pages::Single)
+    ::madvise(base, whole, MADV_NOHUGEPAGE); // fails where the system has no huge pages
   data_ = base;
   size_ = bytes;
   mapped_ = whole;
@@ -154,9 +160,9 @@ size_t MappedMemory::wholePages(size_t offset, size_t bytes) {
   return begin < end ? end - begin : 0;
 }
 
-void MappedMemory::giveBack(size_t offset, size_t bytes) {
-  if (size_t whole = wholePages(offset, bytes))
-    ::madvise(data_ + ((offset + smallPage - 1) & ~(smallPage - 1)), whole, MADV_DONTNEED);
+bool MappedMemory::giveBack(size_t offset, size_t bytes) {
+  size_t whole = wholePages(offset, bytes);
+  return whole == 0 || ::madvise(data_ + ((offset + smallPage - 1) & ~(smallPage - 1)), whole, MADV_DONTNEED) == 0;
 }
 
 Status MappedMemory::commit(size_t offset, size_t bytes) {
@@ -166,15 +172,15 @@ Status MappedMemory::commit(size_t offset, size_t bytes) {
   return success();
 }
 
-Status MappedMemory::populate() {
+Status MappedMemory::populate(size_t offset, size_t bytes) {
   size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  size_t count = std::min(cores, std::max<size_t>(1, mapped_ / populateShare));
-  size_t share = (mapped_ / count + hugePage - 1) & ~(hugePage - 1);
+  size_t count = std::min(cores, std::max<size_t>(1, bytes / populateShare));
+  size_t share = (bytes / count + hugePage - 1) & ~(hugePage - 1);
   std::vector<int> errors(count, 0);
   std::vector<std::thread> threads;
   auto run = [&](size_t i) {
-    size_t begin = std::min(mapped_, i * share), end = std::min(mapped_, begin + share);
-    errors[i] = populateRange(data_ + begin, end - begin);
+    size_t begin = std::min(bytes, i * share), end = std::min(bytes, begin + share);
+    errors[i] = populateRange(data_ + offset + begin, end - begin);
   };
   for (size_t i = 1; i < count; ++i) {
     try {
@@ -188,7 +194,7 @@ Status MappedMemory::populate() {
     thread.join();
   for (int error : errors)
     if (error)
-      return failure(QUIRE_OUT_OF_MEMORY, "cannot commit %zu bytes: %s", size_, std::strerror(error));
+      return failure(QUIRE_OUT_OF_MEMORY, "cannot commit %zu bytes: %s", bytes, std::strerror(error));
   return success();
 }
 

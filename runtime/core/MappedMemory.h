@@ -23,12 +23,18 @@ public:
     Small,
     /// Asks for 2 MiB pages and aligns to them: for data that is streamed.
     Huge,
+    /// 4 KiB pages, whatever the system's habit is: touching one of them commits no other.
+    Single,
   };
 
   MappedMemory() = default;
   MappedMemory(MappedMemory &&other) noexcept;
   MappedMemory &operator=(MappedMemory &&other) noexcept;
   ~MappedMemory();
+
+  /// Of the system: what it commits and takes back.
+  static size_t systemPage();
+  static constexpr size_t hugePage = size_t(2) << 20;
 
   /// Replaces the contents by `bytes` zero bytes. 0 bytes give a valid, empty
   /// memory with a non-null address.
@@ -45,11 +51,14 @@ public:
 
   /// Commits all pages now, with several threads where there is much, so that no
   /// step waits for one. Without it, pages are committed on first touch.
-  Status populate();
+  Status populate() { return populate(0, mapped_); }
+  /// Of a part of it, in whole pages of the system.
+  Status populate(size_t offset, size_t bytes);
 
   /// Gives the system's pages inside of these bytes back: what they held is lost. They
-  /// read as zeros, and are committed again on first touch or by commit().
-  void giveBack(size_t offset, size_t bytes);
+  /// read as zeros, and are committed again on first touch or by commit(). False: the
+  /// system keeps them, as it does with memory that is locked.
+  bool giveBack(size_t offset, size_t bytes);
   /// So many of them.
   static size_t wholePages(size_t offset, size_t bytes);
   Status commit(size_t offset, size_t bytes);

@@ -46,6 +46,8 @@ Status Pool::compact(Compaction &done) {
     return success();
   if (arena_.isShared())
     return failure(QUIRE_INVALID_ARGUMENT, "blocks of a pool with exportable do not move: other processes read them");
+  if (stableVa_)
+    return failure(QUIRE_INVALID_ARGUMENT, "blocks of a pool with stable_va do not move");
   std::vector<uint32_t> to = planCompaction();
   std::vector<bool> withheld = withheldAfter(to);
   QUIRE_TRY(bringBackAllBut(withheld));
@@ -108,7 +110,8 @@ uint64_t Pool::bytesGivenBack(const std::vector<bool> &withheld) const {
 Pool::GivenBack Pool::givenBack() const {
   if (allocator_.withheldCount() == 0)
     return {};
-  return {bytesGivenBack(withheldBlocks()), bytesGivenBack(withheldAfter(planCompaction()))};
+  uint64_t now = bytesGivenBack(withheldBlocks());
+  return {now, stableVa_ ? now : bytesGivenBack(withheldAfter(planCompaction()))};
 }
 
 } // namespace quire::runtime

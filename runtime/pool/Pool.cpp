@@ -19,7 +19,7 @@ static constexpr uint64_t layerAlignment = 64;
 static uint64_t handleOf(uint32_t index, uint32_t generation) { return uint64_t(generation) << 32 | index; }
 
 Pool::Pool(uint32_t blocks, const Options &options)
-    : poison_(options.poison), zeroOnFree_(options.zeroOnFree), allocator_(blocks, options.order),
+    : poison_(options.poison), zeroOnFree_(options.zeroOnFree), stableVa_(options.stableVa), allocator_(blocks, options.order),
       callerReferences_(blocks), blockTenants_(blocks), written_(blocks) {}
 
 static uint64_t tableBytesPerBlock(uint64_t prefixBytes) {
@@ -94,8 +94,8 @@ Status Pool::checkPlan(const Options &options, const PageGeometry &geometry, uin
   QUIRE_TRY(options.slowPlan(slotBytes, plan));
   uint64_t fast = Pager::fastPagesOf(geometry, options.bytes);
   uint64_t blocks = Pager::blocksFor(geometry, fast, plan.slots, options.codec != Codec::None);
-  uint64_t tables = Pager::tableBytes(geometry, blocks, fast, plan.slots) + blocks * bytesPerBlock;
-  uint64_t pages = fast * geometry.pageBytes + plan.memoryBytes, memory = availableMemory();
+  uint64_t tables = Pager::tableBytes(geometry, blocks, fast, plan.slots, options.stableVa) + blocks * bytesPerBlock;
+  uint64_t pages = fast * geometry.pageStride + plan.memoryBytes, memory = availableMemory();
   if (pages <= memory && tables <= memory - pages)
     return success();
   return failure(QUIRE_OUT_OF_MEMORY,
@@ -109,6 +109,8 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
                          std::unique_ptr<Pager> &out) {
   PageGeometry geometry;
   QUIRE_TRY(PageGeometry::make(info, options.layersPerPage, geometry));
+  if (options.stableVa)
+    geometry.separate(MappedMemory::systemPage());
   std::unique_ptr<Tier> tier;
   std::unique_ptr<Mover> mover;
   uint64_t slotBytes = geometry.pageBytes;
@@ -123,6 +125,7 @@ Status Pool::createPager(const quire_model_info &info, const Options &options, C
   paging.fastBytes = options.bytes;
   paging.poison = options.poison;
   paging.zeroOnFree = options.zeroOnFree;
+  paging.stable = options.stableVa;
   QUIRE_TRY(Pager::create(geometry, paging, std::move(tier), std::move(mover), clock, out));
   if (options.digests)
     out->keepDigests(std::make_unique<PageDigests>(info, geometry, out->blocks()));
@@ -340,6 +343,19 @@ Status Pool::pin(int64_t layer, int32_t index, bool write, char *&address) {
   const PageGeometry &geometry = pager_->geometry();
   QUIRE_TRY(pager_->pin(geometry.groupOf(layer), static_cast<uint32_t>(index), write, address));
   address += geometry.layerStart[static_cast<size_t>(layer)];
+  return success();
+}
+
+Status Pool::address(int64_t layer, int32_t index, char *&out) const {
+  QUIRE_TRY(checkPlace(layer, index));
+  if (!pager_) {
+    out = layerBase(layer) + index * layerBlockBytes(layer);
+    return success();
+  }
+  if (!pager_->stable())
+    return failure(QUIRE_INVALID_ARGUMENT, "blocks of a pool with a slow tier move: pin them, or make it with stable_va");
+  const PageGeometry &geometry = pager_->geometry();
+  out = pager_->stableAddress(geometry.groupOf(layer), static_cast<uint32_t>(index)) + geometry.layerStart[static_cast<size_t>(layer)];
   return success();
 }
 

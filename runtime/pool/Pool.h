@@ -31,6 +31,7 @@ public:
     bool poison = false;
     bool zeroOnFree = false;
     bool exportable = false;
+    bool stableVa = false;
     bool prefixCache = false;
     PrefixCache::Options prefix;
 
@@ -143,6 +144,8 @@ public:
 
   /// Whether there is such a block.
   Status checkPlace(int64_t layer, int32_t index) const;
+  /// Contract as in quire/runtime.h.
+  Status address(int64_t layer, int32_t index, char *&out) const;
 
   // One page by hand; contracts as in quire/runtime.h.
   Status pin(int64_t layer, int32_t index, bool write, char *&address);
@@ -335,6 +338,7 @@ private:
   bool observes_ = false; // some layer of the model tells what it attends to
   bool poison_ = false;
   bool zeroOnFree_ = false;
+  bool stableVa_ = false;
   MappedMemory arena_;
   std::shared_ptr<Clock> clock_;
   std::unique_ptr<Trace> trace_; // outlives the pager

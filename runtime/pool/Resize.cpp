@@ -8,7 +8,7 @@ static long long ll(int64_t value) { return static_cast<long long>(value); }
 
 Status Pool::resizeFast(uint64_t bytes) {
   QUIRE_TRY(serverOnly());
-  Status status = pager_ ? resizePages(bytes / pager_->geometry().pageBytes) : resizeArena(bytes / static_cast<uint64_t>(blockBytes_));
+  Status status = pager_ ? resizePages(bytes / pager_->geometry().pageStride) : resizeArena(bytes / static_cast<uint64_t>(blockBytes_));
   setReserve(reserveRatio_);
   checkInvariants();
   return status;

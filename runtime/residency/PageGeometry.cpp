@@ -27,6 +27,7 @@ Status PageGeometry::make(const quire_model_info &info, int64_t layersPerPage, P
     bytes += (static_cast<uint64_t>(info.layers[layer].block_bytes) + 63) & ~uint64_t(63);
     made.pageBytes = std::max(made.pageBytes, bytes);
   }
+  made.pageStride = made.pageBytes;
   out = std::move(made);
   return success();
 }

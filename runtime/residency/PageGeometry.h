@@ -18,6 +18,7 @@ struct PageGeometry {
   uint32_t layersPerPage = 1;
   int64_t blockTokens = 0;
   uint64_t pageBytes = 0;           // a multiple of 64
+  uint64_t pageStride = 0;          // from a page of the fast tier to the next, which is what a page takes of its budget
   std::vector<uint64_t> layerStart; // [layers] bytes from the start of a page
   std::vector<int64_t> windows;     // [groups] keys that a row sees at most, its own included; 0: all
 
@@ -32,6 +33,8 @@ struct PageGeometry {
 
   /// Fails if there are no layers, or not 1 to their number in a page.
   static Status make(const quire_model_info &info, int64_t layersPerPage, PageGeometry &out);
+  /// Each page of the fast tier has whole pages of the system to itself.
+  void separate(uint64_t systemPage) { pageStride = (pageBytes + systemPage - 1) / systemPage * systemPage; }
 };
 
 } // namespace quire::runtime

@@ -35,15 +35,15 @@ Pager::Pager(const PageGeometry &geometry, const Options &options, uint32_t bloc
 Pager::~Pager() { mover_.reset(); }
 
 uint64_t Pager::fastPagesOf(const PageGeometry &geometry, uint64_t bytes) {
-  return std::min<uint64_t>(bytes / geometry.pageBytes, INT32_MAX / 2);
+  return std::min<uint64_t>(bytes / geometry.pageStride, INT32_MAX / 2);
 }
 
 uint64_t Pager::blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy) {
   return std::min<uint64_t>({blocksIn(geometry, fastPages, slowPages, lossy), (UINT32_MAX - 1) / geometry.groups, INT32_MAX});
 }
 
-uint64_t Pager::tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots) {
-  return blocks * geometry.groups * (sizeof(Page) + policyBytesPerPage + 2 * sizeof(float)) +
+uint64_t Pager::tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots, bool stable) {
+  return blocks * geometry.groups * (sizeof(Page) + policyBytesPerPage + 2 * sizeof(float) + (stable ? StablePages::tableBytesPerPage(geometry) : 0)) +
          blocks * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + transfersFor(fastPages) * (sizeof(Flight) + sizeof(Transfer *)) +
          (fastPages + slowSlots) * (BlockAllocator::bytesPerBlock() + sizeof(uint32_t));
 }
@@ -68,10 +68,14 @@ Status Pager::create(const PageGeometry &geometry, const Options &options, std::
                    static_cast<unsigned long long>(slow->storedPageBytes()));
   std::unique_ptr<Pager> pager(new Pager(geometry, options, static_cast<uint32_t>(blocks), static_cast<uint32_t>(fast),
                                          std::move(slow), std::move(mover), clock));
-  QUIRE_TRY(pager->arena_.map((fast + 1) * geometry.pageBytes, MappedMemory::Pages::Huge));
-  QUIRE_TRY(pager->arena_.populate());
-  if (options.poison)
-    std::memset(pager->arena_.data(), 0xFF, fast * geometry.pageBytes);
+  if (options.stable) {
+    QUIRE_TRY(StablePages::create(geometry, pager->blocks_, static_cast<uint32_t>(fast), pager->stable_));
+  } else {
+    QUIRE_TRY(pager->arena_.map((fast + 1) * geometry.pageStride, MappedMemory::Pages::Huge));
+    QUIRE_TRY(pager->arena_.populate());
+    if (options.poison)
+      std::memset(pager->arena_.data(), 0xFF, fast * geometry.pageStride);
+  }
   out = std::move(pager);
   return success();
 }
@@ -93,7 +97,7 @@ int64_t Pager::slotsWithout(uint32_t block) const {
 }
 
 uint64_t Pager::metadataBytes() const {
-  return pages_.size() * sizeof(Page) + (shares_.size() + mass_.size()) * sizeof(float) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
+  return pages_.size() * (sizeof(Page) + (stable_ ? StablePages::tableBytesPerPage(geometry_) : 0)) + (shares_.size() + mass_.size()) * sizeof(float) + blocks_ * (sizeof(uint32_t) + PinnedBlocks::bytesPerBlock()) + flights_.size() * sizeof(Flight) +
          (uint64_t(fastSlots_.total()) + slow_->slots().total()) * BlockAllocator::bytesPerBlock() + (digests_ ? digests_->bytes() : 0);
 }
 
@@ -218,20 +222,27 @@ void Pager::provideSlots() {
       slots_.pop_back();
     }
     flush(Mover::Urgency::Demand);
+    size_t first = fresh;
     for (; fresh < fresh_.size() && !slots_.empty(); ++fresh) {
       uint32_t number = fresh_[fresh];
       pages_[number].fast = slots_.back();
       slots_.pop_back();
+      if (stable_)
+        stable_->use(number);
       become(pages_[number], State::Resident);
       pages_[number].dirty = true;
       ++counters_.seals;
       policy_->inserted(number, true);
     }
+    keepWithinBudget(true);
+    for (; stable_ && options_.poison && first < fresh; ++first)
+      std::memset(addressOf(fresh_[first]), 0xFF, geometry_.pageBytes);
   }
 }
 
 /// Brings in what want() has listed, and waits for it.
 void Pager::bringIn() {
+  waitForAddresses();
   provideSlots();
   int64_t deadline = 0;
   for (uint32_t number : held_) {
@@ -340,7 +351,7 @@ Status Pager::beginStep(const Step &step) {
 }
 
 void Pager::fillSlots(uint32_t group) {
-  int32_t grave = static_cast<int32_t>(graveSlot());
+  int32_t grave = static_cast<int32_t>(stable_ ? stable_->graveIndex() : graveSlot());
   for (int64_t s = 0; s < step_.sequences; ++s) {
     const int32_t *blocks = step_.blocks + s * step_.stride;
     int32_t *slots = step_.slots + s * step_.stride;
@@ -351,7 +362,8 @@ void Pager::fillSlots(uint32_t group) {
       const Page &page = pages_[pageOf(group, static_cast<uint32_t>(blocks[i]))];
       bool written = (i + 1) * geometry_.blockTokens > step_.pastLens[s];
       bool there = page.state == State::Resident || (page.state == State::Storing && !written);
-      slots[i] = there ? static_cast<int32_t>(page.fast) : grave;
+      graveUsed_ |= !there;
+      slots[i] = !there ? grave : stable_ ? blocks[i] : static_cast<int32_t>(page.fast);
     }
     std::fill(slots + count, slots + step_.stride, -1);
   }
@@ -400,11 +412,15 @@ void Pager::dismissOutside(uint32_t group) {
 
 bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   uint32_t group = geometry_.groupOf(layer);
-  out = {slotAddress(graveSlot()), 0, step_.slots, nullptr};
-  if (!inStep_ || (holds_ > 0 && group != group_))
+  uint64_t stride = geometry_.pageStride;
+  char *base = stable_ ? stable_->group(group) : arena_.data();
+  if (!inStep_ || (holds_ > 0 && group != group_)) {
+    base = stable_ && holds_ > 0 ? stable_->group(group_) : base;
+    out = {base + (stable_ ? stable_->graveIndex() : graveSlot()) * stride, 0, step_.slots, nullptr};
+    graveUsed_ = true;
     return false;
-  out = {arena_.data() + geometry_.layerStart[static_cast<size_t>(layer)], static_cast<int64_t>(geometry_.pageBytes),
-         step_.slots, nullptr};
+  }
+  out = {base + geometry_.layerStart[static_cast<size_t>(layer)], static_cast<int64_t>(stride), tables_, nullptr};
   if (holds_++ > 0)
     return true;
   int64_t begun = clock_.now();
@@ -419,7 +435,10 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   int64_t there = clock_.now();
   if (trace_)
     trace_->waited(there - listed);
-  fillSlots(group);
+  bool translates = !stable_ || failed();
+  if (translates)
+    fillSlots(group);
+  out.tables = tables_ = translates ? step_.slots : step_.blocks;
   int64_t ended = clock_.now();
   counters_.stallNs += static_cast<uint64_t>(there - listed);
   counters_.tableNs += static_cast<uint64_t>(listed - begun + ended - there);
@@ -443,13 +462,28 @@ bool Pager::release(int64_t layer) {
         startStore(number, false);
   flush(Mover::Urgency::WriteBack);
   unpinHeld();
+  if (stable_)
+    emptyGrave();
   group_ = none;
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
   fetchPutOff();
   return true;
 }
 
+/// With addresses that stay each group has its own, which has memory as long as the group is held.
+void Pager::emptyGrave() {
+  if (!graveUsed_)
+    return;
+  graveUsed_ = false;
+  if (stable_)
+    stable_->emptyGrave(group_);
+  else
+    std::memset(slotAddress(graveSlot()), 0, geometry_.pageBytes);
+}
+
 Status Pager::endStep() {
+  if (holds_ > 0 || !stable_)
+    emptyGrave();
   if (holds_ > 0) {
     unpinHeld();
     holds_ = 0;
@@ -457,8 +491,6 @@ Status Pager::endStep() {
   }
   inStep_ = false;
   counters_.stepNs += static_cast<uint64_t>(clock_.now() - stepStart_);
-  if (!failure_.ok())
-    std::memset(slotAddress(graveSlot()), 0, geometry_.pageBytes);
   return failure_;
 }
 
@@ -486,6 +518,8 @@ Status Pager::validateSlots() const {
     if (flying[index] && flights_[index].page == none &&
         (!count(fast, flights_[index].fast, usedFast) || !count(slow, flights_[index].transfer.slot, usedSlow)))
       return failure(QUIRE_INVARIANT_BROKEN, "a slot has a page and a transfer of another");
+  if (stable_)
+    QUIRE_TRY(stable_->validate(usedFast - (fastSlots_.total() - fastLimit_), fastLimit_));
   if (usedFast != fastSlots_.total() - fastSlots_.freeCount())
     return failure(QUIRE_INVARIANT_BROKEN, "%zu fast slots in use, but %u taken", usedFast,
                    fastSlots_.total() - fastSlots_.freeCount());

@@ -11,6 +11,7 @@
 #include "residency/PinnedBlocks.h"
 #include "residency/Policy.h"
 #include "residency/Prefetch.h"
+#include "residency/StablePages.h"
 #include "residency/Trace.h"
 #include "tier/Mover.h"
 
@@ -35,6 +36,7 @@ public:
     int64_t deadlineNs = int64_t(30) * 1000000000; // of a transfer that a step waits for
     bool poison = false;     // free slots of the arena are filled with 0xFF bytes
     bool zeroOnFree = false; // what pages leave behind is overwritten, in both tiers
+    bool stable = false;     // each page has an address of its own; the geometry's pages are separate
   };
 
   /// What a step is about to read and write. Arrays are borrowed until endStep.
@@ -71,6 +73,9 @@ public:
   uint32_t fastPages() const { return fastLimit_; }
   /// Most distinct blocks of a step.
   int64_t stepBlocks() const { return fastPages(); }
+  /// Null: pages have the addresses of the slots that they are in.
+  const StablePages *stable() const { return stable_.get(); }
+  uint64_t fastBytesWithMemory() const { return stable_ ? stable_->bytesWithMemory() : fastPages() * geometry_.pageStride; }
   uint32_t fastPagesFree() const { return fastSlots_.freeCount(); }
   /// A slow tier takes nothing new: its device is full, or refuses.
   bool full() const { return !slow_->slots().allOpen(); }
@@ -93,7 +98,7 @@ public:
   const TierCounters &tierCounters(size_t member) const { return tierCounters_[member]; }
   /// Bytes of tables of a pager, before it is made: for each page of a block its entry and what its policy keeps, for
   /// each block its use by steps and its pins, for each slot of both tiers its place in the free list.
-  static uint64_t tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots);
+  static uint64_t tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots, bool stable);
   static uint64_t fastPagesOf(const PageGeometry &geometry, uint64_t bytes);
   /// Blocks of a pool with such tiers.
   static uint64_t blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
@@ -192,8 +197,10 @@ public:
 
   /// Waits for everything that is under way.
   void settle();
-  const char *arenaBegin() const { return arena_.data(); }
-  /// Whether these bytes lie anywhere in the fast arena, free slots included.
+  const char *arenaBegin() const { return arena_.data(); } // without stable()
+  /// Of a page, whether it is in the fast tier or not. With stable().
+  char *stableAddress(uint32_t group, uint32_t block) const { return stable_->address(pageOf(group, block)); }
+  /// Whether these bytes lie anywhere in the fast tier's memory, free slots included.
   bool arenaHolds(const void *bytes, size_t count) const;
   Status validate() const;
 
@@ -231,6 +238,7 @@ private:
   struct Flight {
     Transfer transfer;
     uint32_t page = none; // none: the page's content was discarded meanwhile
+    uint32_t home = none; // the page whose address it uses, until it ends
     uint32_t fast = none;
     uint8_t attempts = 0;
   };
@@ -244,7 +252,10 @@ private:
   uint32_t groupOf(uint32_t page) const { return page / blocks_; }
   uint32_t blockOf(uint32_t page) const { return page % blocks_; }
   uint32_t graveSlot() const { return fastSlots_.total(); }
-  char *slotAddress(uint32_t slot) const { return arena_.data() + slot * geometry_.pageBytes; }
+  char *slotAddress(uint32_t slot) const { return arena_.data() + slot * geometry_.pageStride; }
+  /// Of a page that has or had the fast slot.
+  char *addressOf(uint32_t page, uint32_t slot) const { return stable_ ? stable_->address(page) : slotAddress(slot); }
+  char *addressOf(uint32_t page) const { return addressOf(page, pages_[page].fast); }
   /// Groups until the step comes to this one.
   uint32_t distance(uint32_t group) const { return (group + geometry_.groups - current_) % geometry_.groups; }
   void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
@@ -252,12 +263,16 @@ private:
   // Resize.cpp.
   static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
   Status shrink(uint32_t pages);
+  size_t movePages(uint32_t pages);
   Status grow(uint32_t pages);
 
   // Slots: Slots.cpp.
   void become(Page &page, State state);
   bool takeFast(uint32_t &slot);
-  void freeFast(uint32_t slot);
+  void freeFast(uint32_t slot, uint32_t page);
+  void keepWithinBudget(bool commits);
+  void waitForAddresses();
+  void emptyGrave();
   bool takeSlow(uint32_t &slot);
   void freeSlow(uint32_t slot);
   bool canStore(const Page &page) const;
@@ -336,8 +351,9 @@ private:
   std::unique_ptr<Tier> slow_;
   std::unique_ptr<Mover> mover_; // ends first: it works on the tier, the arena and the flights
   std::unique_ptr<Policy> policy_;
-  MappedMemory arena_; // the fast slots, and one of zeroes
-  BlockAllocator fastSlots_;
+  MappedMemory arena_; // the fast slots, and one of zeroes; or
+  std::unique_ptr<StablePages> stable_;
+  BlockAllocator fastSlots_; // with stable_: how many pages may have memory, and nothing of where they lie
   std::vector<Page> pages_; // [groups][blocks]
   std::vector<int32_t> taken_;
   PinnedBlocks pinned_;
@@ -359,12 +375,14 @@ private:
 
   Step step_;
   bool inStep_ = false;
+  bool graveUsed_ = false; // something may have been written there
   int64_t stepStart_ = 0;
   uint32_t stepNumber_ = 0;
   uint32_t acquireNumber_ = 0;
   std::vector<uint32_t> blockStep_; // [blocks] last step that uses the block
   uint32_t group_ = none;           // held
   uint32_t holds_ = 0;              // its layers that are acquired
+  const int32_t *tables_ = nullptr; // of the held group
   uint32_t current_ = 0;            // group that was held last
   std::vector<float> shares_;      // [pages] of those in observed_; empty: nothing was ever observed
   std::vector<uint32_t> observed_; // pages of the held group with a share

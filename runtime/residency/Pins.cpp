@@ -24,7 +24,7 @@ Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
     policy_->touched(number);
     page.brought = false;
     ++page.pins;
-    address = slotAddress(page.fast);
+    address = addressOf(number);
     return success();
   }
   failure_ = success();
@@ -39,7 +39,7 @@ Status Pager::pin(uint32_t group, uint32_t block, bool write, char *&address) {
     --page.pins;
     return failure_;
   }
-  address = slotAddress(page.fast);
+  address = addressOf(number);
   if (fresh && slow_->lossy())
     std::memset(address, 0, geometry_.pageBytes); // a codec wants numbers in all of them
   return success();

@@ -31,7 +31,7 @@ Status Pager::checkResize(uint64_t pages) const {
                    "expected a fast tier of at most %u pages, which were reserved, and of one block, but got %llu",
                    fastSlots_.total(), static_cast<unsigned long long>(pages));
   for (const Page &page : pages_)
-    if (page.pins > 0 && page.fast != none && page.fast >= pages)
+    if (!stable_ && page.pins > 0 && page.fast != none && page.fast >= pages)
       return failure(QUIRE_INVALID_ARGUMENT,
                      "a page that is pinned by hand lies in the part of the fast tier that is given up");
   return success();
@@ -55,32 +55,43 @@ Status Pager::shrink(uint32_t pages) {
   for (uint32_t slot; takeFast(slot);)
     slots_.push_back(slot);
   std::sort(slots_.begin(), slots_.end());
-  bool settled = enough && mover_->pending() == 0;
+  Status status;
+  if (!enough || mover_->pending() > 0)
+    status = failure(QUIRE_NO_SPACE, enough ? "a transfer of the slow tier does not end in time" : "the slow tier takes too few pages");
+  else if (stable_)
+    status = stable_->keepTo(pages);
+  size_t used = status.ok() ? movePages(pages) : 0;
+  for (; used < slots_.size() && (slots_[used] < pages || !status.ok()); ++used)
+    fastSlots_.release(slots_[used]);
+  slots_.clear();
+  if (status.ok() && !stable_)
+    arena_.giveBack(pages * geometry_.pageStride, (fastLimit_ - pages) * geometry_.pageStride);
+  return status;
+}
+
+/// Into slots_, from its beginning; gives the number of slots that were taken. With addresses that stay only the slots change.
+size_t Pager::movePages(uint32_t pages) {
   size_t used = 0;
-  for (size_t number = 0; settled && number < pages_.size(); ++number) {
-    Page &page = pages_[number];
+  for (Page &page : pages_) {
     if (page.fast == none || page.fast < pages)
       continue;
     assert(page.state == State::Resident && slots_[used] < pages);
-    std::memcpy(slotAddress(slots_[used]), slotAddress(page.fast), geometry_.pageBytes);
-    if (options_.zeroOnFree || options_.poison) // the system takes whole pages of its own only
-      std::memset(slotAddress(page.fast), 0, geometry_.pageBytes);
-    counters_.bytesCompacted += geometry_.pageBytes;
-    page.fast = slots_[used++];
+    uint32_t slot = slots_[used++];
+    if (!stable_) {
+      std::memcpy(slotAddress(slot), slotAddress(page.fast), geometry_.pageBytes);
+      if (options_.zeroOnFree || options_.poison) // the system takes whole pages of its own only
+        std::memset(slotAddress(page.fast), 0, geometry_.pageBytes);
+      counters_.bytesCompacted += geometry_.pageBytes;
+    }
+    page.fast = slot;
   }
-  for (; used < slots_.size() && (slots_[used] < pages || !settled); ++used)
-    fastSlots_.release(slots_[used]);
-  slots_.clear();
-  if (!settled)
-    return failure(QUIRE_NO_SPACE, enough ? "a transfer of the slow tier does not end in time" : "the slow tier takes too few pages");
-  arena_.giveBack(pages * geometry_.pageBytes, (fastLimit_ - pages) * geometry_.pageBytes);
-  return success();
+  return used;
 }
 
 Status Pager::grow(uint32_t pages) {
-  uint64_t begin = fastLimit_ * geometry_.pageBytes, bytes = (pages - fastLimit_) * geometry_.pageBytes;
-  QUIRE_TRY(arena_.commit(begin, bytes));
-  if (options_.poison)
+  uint64_t begin = fastLimit_ * geometry_.pageStride, bytes = (pages - fastLimit_) * geometry_.pageStride;
+  QUIRE_TRY(stable_ ? stable_->fillTo(pages) : arena_.commit(begin, bytes));
+  if (options_.poison && !stable_)
     std::memset(arena_.data() + begin, 0xFF, bytes);
   for (uint32_t slot = fastLimit_; slot < pages; ++slot)
     fastSlots_.release(slot);

@@ -39,10 +39,45 @@ bool Pager::takeFast(uint32_t &slot) {
   return true;
 }
 
-void Pager::freeFast(uint32_t slot) {
+void Pager::freeFast(uint32_t slot, uint32_t page) {
   if (options_.poison || options_.zeroOnFree)
-    std::memset(slotAddress(slot), options_.poison ? 0xFF : 0, geometry_.pageBytes);
+    std::memset(addressOf(page, slot), options_.poison ? 0xFF : 0, geometry_.pageBytes);
+  if (stable_)
+    stable_->spare(page);
   fastSlots_.release(slot);
+}
+
+/// Before anybody touches pages that have come to be used. Who waits for them has their memory committed now; what is fetched ahead costs the step nothing.
+void Pager::keepWithinBudget(bool commits) {
+  if (!stable_)
+    return;
+  Status kept = stable_->keepTo(fastLimit_);
+  if (kept.ok() && commits)
+    kept = stable_->commitUsed();
+  else
+    stable_->leaveUsed();
+  if (!kept.ok())
+    fail(std::move(kept));
+}
+
+/// A new page waits for what is still read from or written to its address, of a content that was discarded.
+void Pager::waitForAddresses() {
+  int64_t deadline = 0;
+  for (size_t i = 0; stable_ && i < fresh_.size();) {
+    bool there = true;
+    for (drain(); there && stable_->isUsed(fresh_[i]); drain()) {
+      if (deadline == 0)
+        deadline = clock_.now() + options_.deadlineNs;
+      flush(Mover::Urgency::Demand);
+      there = mover_->wait(deadline);
+    }
+    if (there) {
+      ++i;
+      continue;
+    }
+    fail(failure(QUIRE_NO_SPACE, "block %u: what is under way at its address does not end in time", blockOf(fresh_[i])));
+    fresh_.erase(fresh_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 /// When all are taken, a resident page gives up the copy that it has below, unless
@@ -98,7 +133,7 @@ void Pager::giveUp(uint32_t slot) {
 }
 
 bool Pager::arenaHolds(const void *bytes, size_t count) const {
-  return memmem(arena_.data(), arena_.size(), bytes, count) != nullptr;
+  return stable_ ? stable_->holds(bytes, count) : memmem(arena_.data(), arena_.size(), bytes, count) != nullptr;
 }
 
 /// A clean resident page keeps only its slow slot.
@@ -116,7 +151,7 @@ void Pager::leave(uint32_t number) {
   page.fast = none;
   page.brought = false;
   become(page, State::Slow);
-  freeFast(slot);
+  freeFast(slot, number);
 }
 
 Status Pager::noRoom(size_t pages) const {

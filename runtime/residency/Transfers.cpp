@@ -17,7 +17,7 @@ uint32_t Pager::begin(Transfer::Kind kind, uint32_t number) {
   uint32_t index = freeFlights_.back();
   freeFlights_.pop_back();
   Flight &flight = flights_[index];
-  flight.page = number;
+  flight.page = flight.home = number;
   flight.attempts = 1;
   flight.transfer.kind = kind;
   flight.transfer.cookie = index;
@@ -27,7 +27,7 @@ uint32_t Pager::begin(Transfer::Kind kind, uint32_t number) {
     Page &page = pages_[number];
     page.transfer = index;
     flight.fast = page.fast;
-    flight.transfer.page = slotAddress(page.fast);
+    flight.transfer.page = addressOf(number);
     flight.transfer.slot = page.slow;
     flight.transfer.tag = uint64_t(page.version) << 32 | number;
     flight.transfer.group = groupOf(number);
@@ -38,6 +38,7 @@ uint32_t Pager::begin(Transfer::Kind kind, uint32_t number) {
 }
 
 void Pager::flush(Mover::Urgency urgency) {
+  keepWithinBudget(urgency == Mover::Urgency::Demand);
   if (!batch_.empty())
     mover_->submit(*slow_, batch_.data(), batch_.size(), urgency);
   batch_.clear();
@@ -74,6 +75,8 @@ void Pager::startLoad(uint32_t number, uint32_t slot) {
   Page &page = pages_[number];
   assert(page.state == State::Slow);
   page.fast = slot;
+  if (stable_)
+    stable_->use(number);
   become(page, State::Loading);
   begin(Transfer::Kind::Load, number);
 }
@@ -110,7 +113,7 @@ void Pager::finish(uint32_t index) {
 void Pager::finishOrphan(uint32_t index) {
   Flight &flight = flights_[index];
   if (flight.fast != none)
-    freeFast(flight.fast);
+    freeFast(flight.fast, flight.home);
   uint32_t slot = flight.transfer.slot;
   bool erasure = flight.transfer.kind == Transfer::Kind::Erase, ok = flight.transfer.status.ok();
   end(index);
@@ -195,7 +198,7 @@ void Pager::finishStore(uint32_t index) {
 void Pager::lose(uint32_t number) {
   Page &page = pages_[number];
   if (page.fast != none)
-    freeFast(page.fast);
+    freeFast(page.fast, number);
   giveUp(page.slow);
   ++tierOf(page.slow).pagesLost;
   ++counters_.pagesLost;
@@ -258,7 +261,7 @@ void Pager::discard(uint32_t block) {
     } else {
       become(page, State::Absent);
       if (page.fast != none)
-        freeFast(page.fast);
+        freeFast(page.fast, number);
       if (page.slow != none)
         freeSlow(page.slow);
     }

@@ -128,6 +128,7 @@ static quire_status makePool(const RunOptions &options, const quire_model_info &
   wanted.bytes = options.kvBytes;
   wanted.poison = options.poison;
   wanted.zero_on_free = options.zeroOnFree;
+  wanted.stable_va = options.configured.memory.stableVa;
   wanted.prefix_cache = options.limits.prefixCache;
   wanted.shuffle = options.shuffleSeed.has_value();
   wanted.shuffle_seed = options.shuffleSeed.value_or(0);

@@ -56,6 +56,10 @@ static Json tiers(const quire_paging_stats &p) {
                    {"idle_blocks", p.idle_blocks},
                    {"samples", p.codec_samples},
                    {"error", p.codec_error}};
+  root["memory"] = {{"page_stride", p.fast_page_stride},
+                    {"bytes", p.fast_bytes_with_memory},
+                    {"returns", p.memory_returns},
+                    {"bytes_returned", p.memory_bytes_returned}};
   root["bytes"] = {{"in_demand", p.bytes_in_demand}, {"in_prefetch", p.bytes_in_prefetch}, {"out", p.bytes_out}};
   root["faults"] = {{"retries", p.retries}, {"pages_lost", p.pages_lost}, {"no_space", p.no_space}, {"erasures_failed", p.erasures_failed}};
   root["ms"] = {{"stall", static_cast<double>(p.stall_ns) / 1e6},

@@ -68,7 +68,7 @@ static void tune(quire_pool *pool, quire_sequence sequence, int64_t length, int 
 }
 
 /* One sequence that is longer than the fast tier in all layers together, token by token; the logits of its last step. */
-static void decodeOnTiers(const quire_model_info *info, quire_model *model, const char *where, float *logits) {
+static void decodeOnTiers(const quire_model_info *info, quire_model *model, const char *where, int32_t stable, float *logits) {
   quire_slow_tier_options slow;
   memset(&slow, 0, sizeof(slow));
   slow.struct_size = sizeof(slow);
@@ -77,8 +77,9 @@ static void decodeOnTiers(const quire_model_info *info, quire_model *model, cons
   quire_pool_options options;
   memset(&options, 0, sizeof(options));
   options.struct_size = sizeof(options);
-  options.bytes = (uint64_t)(4 * quire_model_block_bytes(info));
+  options.bytes = stable ? 5 * 4096 : (uint64_t)(4 * quire_model_block_bytes(info));
   options.slow = where ? &slow : NULL;
+  options.stable_va = stable;
   quire_pool *pool = NULL;
   CHECK(quire_pool_create(info, &options, &pool) == QUIRE_OK);
   quire_executor *executor = NULL;
@@ -100,6 +101,12 @@ static void decodeOnTiers(const quire_model_info *info, quire_model *model, cons
   CHECK(quire_pool_get_paging_stats(pool, &stats) == QUIRE_OK);
   CHECK((stats.page_bytes > 0) == (where != NULL));
   CHECK(stats.hits + stats.late + stats.misses == stats.demands);
+  CHECK(stats.fast_bytes_with_memory <= (int64_t)options.bytes);
+  CHECK((stats.fast_page_stride > 0 && stats.fast_page_stride % 4096 == 0) == (stable && where));
+  void *address = NULL, *pinned = NULL;
+  CHECK(quire_pool_block_address(pool, 0, 0, &address) == (where && !stable ? QUIRE_INVALID_ARGUMENT : QUIRE_OK));
+  CHECK(quire_pool_pin(pool, 0, 0, 0, &pinned) == QUIRE_OK && quire_pool_unpin(pool, 0, 0) == QUIRE_OK);
+  CHECK((address == pinned) == (stable || !where));
   const char *text = NULL;
   CHECK(quire_doctor(pool, NULL, &text) == QUIRE_OK && strstr(text, "hit_rate"));
   CHECK(quire_metrics(pool, &text) == QUIRE_OK && strstr(text, "# TYPE"));
@@ -113,10 +120,12 @@ static void decodeOnTiers(const quire_model_info *info, quire_model *model, cons
 
 static void useTiers(const quire_model_info *info, quire_model *model) {
   float plain[TOY_VOCABULARY], tiered[TOY_VOCABULARY];
-  decodeOnTiers(info, model, NULL, plain);
-  decodeOnTiers(info, model, "memory", tiered);
+  decodeOnTiers(info, model, NULL, 0, plain);
+  decodeOnTiers(info, model, "memory", 0, tiered);
   CHECK(memcmp(plain, tiered, sizeof(plain)) == 0);
-  decodeOnTiers(info, model, "throttled:1us,10GB/s", tiered);
+  decodeOnTiers(info, model, "memory", 1, tiered);
+  CHECK(memcmp(plain, tiered, sizeof(plain)) == 0);
+  decodeOnTiers(info, model, "throttled:1us,10GB/s", 0, tiered);
   CHECK(memcmp(plain, tiered, sizeof(plain)) == 0);
   quire_slow_tier_options slow;
   memset(&slow, 0, sizeof(slow));

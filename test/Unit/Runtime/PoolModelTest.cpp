@@ -59,7 +59,7 @@ TEST_P(PoolModel, RandomProgramsMatchUnlimitedMemory) {
     EXPECT_GT(counts.ends[status], 0u) << quire_status_name(status);
   for (uint64_t count : {counts.loads, counts.stores, counts.copies, counts.injected, counts.hits, counts.merged, counts.evicted, counts.lost, counts.expired,
                          counts.reserveHits, counts.pinsGivenUp, counts.compacted, counts.moved, counts.pruned, counts.idle, counts.encoded,
-                         counts.byAttention})
+                         counts.byAttention, counts.returned})
     EXPECT_GT(count, 0u);
 }
 

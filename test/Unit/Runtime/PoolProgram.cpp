@@ -14,7 +14,7 @@ namespace quire::test {
 namespace {
 
 constexpr const char *fieldNames[shapeFields] = {"tier", "blocks", "fast", "slow", "layers", "policy", "window",
-                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed", "export", "codec"};
+                                                 "poison", "zero", "shuffle", "prefix", "bits", "seed", "export", "codec", "stable"};
 
 struct Kind {
   const char *name;
@@ -41,7 +41,7 @@ std::array<uint8_t, shapeFields> randomShape(Random &random) {
   for (size_t i = 1; i < shapeFields; ++i)
     made.shape[i] = static_cast<uint8_t>(random.below(256));
   made[ShapeField::Policy] = static_cast<uint8_t>(random.below(4));
-  for (ShapeField field : {ShapeField::Poison, ShapeField::ZeroOnFree, ShapeField::Shuffle, ShapeField::Export})
+  for (ShapeField field : {ShapeField::Poison, ShapeField::ZeroOnFree, ShapeField::Shuffle, ShapeField::Export, ShapeField::StableVa})
     made[field] = random.below(3) == 0;
   made[ShapeField::PrefixCache] = random.below(3) != 0;
   made[ShapeField::Codec] = random.below(4) == 0 ? static_cast<uint8_t>(1 + random.below(2)) : 0;

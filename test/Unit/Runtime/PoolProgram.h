@@ -24,9 +24,10 @@ enum class ShapeField : uint8_t {
   HashBits,   // of prefixes; 0: all
   Seed,       // of the order of blocks and of transfers
   Export,     // without a slow tier: other processes may read
-  Codec       // of a slow tier's pages; 0: none, 1: fp8, 2: sparse
+  Codec,      // of a slow tier's pages; 0: none, 1: fp8, 2: sparse
+  StableVa
 };
-constexpr size_t shapeFields = 15;
+constexpr size_t shapeFields = 16;
 
 /// Arguments a, b and c are bytes; what they choose from is what there is, by remainder, so that
 /// every program can be run. Sequences are counted by age.

@@ -474,18 +474,18 @@ quire_status PoolReference::canPublish(size_t at, int64_t count) const {
   return canShare(at) == QUIRE_OK && count <= sequences_[at].length() ? QUIRE_OK : QUIRE_INVALID_ARGUMENT;
 }
 
-void PoolReference::publish(size_t at, int64_t count, const IsLost &isLost, int64_t most) {
+void PoolReference::publish(size_t at, int64_t count, const IsLostAfter &isLost, int64_t most) {
   Sequence &sequence = sequences_[at];
   Tenant &tenant = tenants_[sequence.tenant];
   size_t blocks = static_cast<size_t>(count / markBlockTokens), done = 0;
   while (done < blocks && blocks_[sequence.blocks[done]].cached)
     ++done;
-  for (; done < blocks && most > 0; ++done, --most) {
+  for (int64_t steps = 0; done < blocks && steps < most; ++done, ++steps) {
     uint32_t own = sequence.blocks[done], parent = done ? sequence.blocks[done - 1] : none;
     uint64_t history = sequence.history[(done + 1) * markBlockTokens - 1];
     uint32_t found = find(sequence.tenant, parent, history);
     if (found != none) {
-      if (isLost(blocks_[found]))
+      if (isLost(blocks_[found], steps))
         return;
       moreUse(found);
       sequence.blocks[done] = found;

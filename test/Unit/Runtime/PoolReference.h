@@ -172,8 +172,9 @@ public:
   /// False: the pool has found something else. Where keys collide it may find less.
   bool match(size_t at, const std::vector<int64_t> &prompt, const IsLost &isLost, int64_t found);
   quire_status canPublish(size_t at, int64_t count) const;
-  /// `most`: blocks that become cached or are merged, where keys collide.
-  void publish(size_t at, int64_t count, const IsLost &isLost, int64_t most);
+  /// `isLost`: of a block, once so many others have become cached or were merged. `most` of them, where keys collide.
+  using IsLostAfter = std::function<bool(const Block &, int64_t steps)>;
+  void publish(size_t at, int64_t count, const IsLostAfter &isLost, int64_t most);
 
   quire_status mayUse(const Held &held) const;
   void allocate(const std::vector<quire_block> &handles);

@@ -52,8 +52,11 @@ bool PoolRun::begin() {
   reference_.emplace(options);
   reference_->onEnd = [this](uint32_t name) {
     pins_.erase(std::remove_if(pins_.begin(), pins_.end(), [&](const Pinned &pin) { return pin.block == name; }), pins_.end());
+    for (int64_t layer = 0; layer < markLayers; ++layer)
+      addresses_.erase({name, layer});
   };
   pins_.clear();
+  addresses_.clear();
   endedSequences_.clear();
   endedBlocks_.clear();
   endedTenants_.clear();
@@ -62,7 +65,7 @@ bool PoolRun::begin() {
   degraded_ = !faults_.empty();
   erasing_ = pool_.erases() || pool_.poisons();
   unspaced_ = traced_ = false;
-  moved_ = 0;
+  moved_ = returned_ = 0;
   units_ = unitsAtFirst_ = pool_.pager() ? pool_.pager()->fastPages() : options.blocks;
   tuning_ = {};
   tuning_.struct_size = sizeof(tuning_);
@@ -109,6 +112,8 @@ void PoolRun::compare() {
   if (!pool_.record().mismatch.empty())
     return fail(pool_.record().mismatch);
   compareTables();
+  if (good() && pool_.stableVa())
+    compareAddresses();
   if (good())
     compareStats();
   if (good())
@@ -167,6 +172,33 @@ void PoolRun::compareTables() {
     for (size_t i = 0; i < sequence.blocks.size(); ++i)
       see(sequence.blocks[i], blocks[i], owners);
   }
+}
+
+/// A block keeps its address in each layer as long as it lives, wherever its pages are, and no other lies there. What has memory is within the
+/// budget of the fast tier.
+void PoolRun::compareAddresses() {
+  std::vector<std::pair<const char *, const char *>> places;
+  for (uint32_t name = 0; name < reference_->blocks().size(); ++name)
+    for (int64_t layer = 0; layer < markLayers && reference_->blocks()[name].references(); ++layer) {
+      void *address = nullptr;
+      if (quire_pool_block_address(pool_.get(), layer, reference_->blocks()[name].index, &address) != QUIRE_OK)
+        return fail(quire_last_error());
+      const char *&known = addresses_.insert({{name, layer}, static_cast<const char *>(address)}).first->second;
+      if (known != address)
+        return fail("a block has another address in layer " + std::to_string(layer));
+      places.emplace_back(known, known + pool_.inner().layerBlockBytes(layer));
+    }
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i].first < places[i - 1].second)
+      return fail("two blocks have one address");
+  quire_paging_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  quire_pool_get_paging_stats(pool_.get(), &stats);
+  counts_.returned += static_cast<uint64_t>(stats.memory_returns - returned_);
+  returned_ = stats.memory_returns;
+  if (stats.fast_bytes_with_memory > (pool_.pager() ? units_ : 0) * stats.fast_page_stride)
+    fail(std::to_string(stats.fast_bytes_with_memory) + " bytes of pages have memory");
 }
 
 void PoolRun::compareStats() {

@@ -20,6 +20,7 @@ struct RunCounts {
   uint64_t copies = 0, hits = 0, merged = 0, evicted = 0, expired = 0, lost = 0;
   uint64_t reserveHits = 0, pinsGivenUp = 0, compacted = 0, moved = 0; // pages, and blocks, moved together
   uint64_t pruned = 0, idle = 0;        // blocks
+  uint64_t returned = 0;                // times that memory of pages went back to the system
   uint64_t encoded = 0, byAttention = 0; // pages that a codec stored; prefetches of pools that look at attention at their end
 };
 
@@ -71,6 +72,7 @@ private:
   void compare();
   /// Also finds out the numbers of new blocks.
   void compareTables();
+  void compareAddresses();
   void compareStats();
   void compareTenants();
   void comparePins();
@@ -97,6 +99,7 @@ private:
   bool reserveFor(size_t index, int64_t tokens);
   void match(const Op &op);
   void publish(const Op &op);
+  std::vector<bool> lostBlocks() const;
   void recover();
 
   // Steps and pages: PoolRunSteps.cpp.
@@ -158,6 +161,7 @@ private:
   PoolUnderTest pool_;
   std::optional<PoolReference> reference_;
   std::vector<Pinned> pins_;
+  std::map<std::pair<uint32_t, int64_t>, const char *> addresses_; // of live blocks by name and layer, with stable_va
   std::vector<quire_sequence> endedSequences_;
   std::vector<quire_block> endedBlocks_;
   std::vector<quire_tenant> endedTenants_;
@@ -165,6 +169,7 @@ private:
   bool erasing_ = false;  // what is freed is overwritten
   bool unspaced_ = false; // some call found no room for its pages
   int64_t moved_ = 0;     // blocks of this pool, by compact
+  int64_t returned_ = 0;  // its memory_returns when they were last looked at
   int64_t units_ = 0, unitsAtFirst_ = 0; // size of the memory: pages of the fast tier, or blocks
   quire_pool_tuning tuning_ = {};
   bool traced_ = false;

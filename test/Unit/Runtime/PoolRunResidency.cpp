@@ -3,6 +3,7 @@
 #include "PoolRun.h"
 
 #include <algorithm>
+#include <set>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -182,13 +183,17 @@ void PoolRun::applyTuning() {
 
 void PoolRun::resize(const Op &op) {
   int64_t units = op.b % 3 ? unitsAtFirst_ : op.a % (unitsAtFirst_ + 2), limit = limitOf(units);
-  uint64_t unit = pool_.pager() ? pool_.pager()->geometry().pageBytes : static_cast<uint64_t>(pool_.inner().blockBytes());
-  const char *end = pool_.pager() ? pool_.pager()->arenaBegin() + static_cast<uint64_t>(units) * unit : nullptr;
+  uint64_t unit = pool_.pager() ? pool_.pager()->geometry().pageStride : static_cast<uint64_t>(pool_.inner().blockBytes());
+  const char *end = pool_.pager() && !pool_.stableVa() ? pool_.pager()->arenaBegin() + static_cast<uint64_t>(units) * unit : nullptr;
   bool held = end && std::any_of(pins_.begin(), pins_.end(), [&](const Pinned &pin) { return pin.address >= end; });
   bool sealed = pool_.exportable() && units < unitsAtFirst_;
   bool wrong = reference_->acting() || limit == 0 || units > unitsAtFirst_ || held || sealed;
   quire_status expected = wrong ? QUIRE_INVALID_ARGUMENT : reference_->canLimit(limit);
-  bool done = endedPaging(expected, quire_pool_resize_fast(pool_.get(), static_cast<uint64_t>(units) * unit), true);
+  std::set<std::pair<int64_t, uint32_t>> pages; // with addresses that stay, what is held stays as well
+  for (const Pinned &pin : pins_)
+    pages.insert({pin.layer / pool_.layersPerPage(), pin.block});
+  bool fits = !pool_.pager() || static_cast<int64_t>(pages.size()) <= units;
+  bool done = endedPaging(expected, quire_pool_resize_fast(pool_.get(), static_cast<uint64_t>(units) * unit), fits);
   syncEvictions();
   if (!done)
     return;
@@ -199,7 +204,7 @@ void PoolRun::resize(const Op &op) {
 
 /// The highest blocks that may move go into the lowest places that nobody uses, and keep what they hold.
 void PoolRun::compact() {
-  bool refused = reference_->acting() || pool_.exportable();
+  bool refused = reference_->acting() || pool_.exportable() || (pool_.stableVa() && !pool_.pager());
   std::vector<uint32_t> owners(static_cast<size_t>(pool_.inner().blocksTotal()), PoolReference::none);
   for (uint32_t name = 0; name < reference_->blocks().size(); ++name)
     if (reference_->blocks()[name].references())
@@ -303,7 +308,8 @@ void PoolRun::reportRest() {
   ended(traced_ ? QUIRE_OK : QUIRE_INVALID_ARGUMENT, quire_pool_write_trace(pool_.get(), path.c_str()));
   ::unlink(path.c_str());
   void *address = nullptr;
-  if (ended(pool_.pager() ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_block_address(pool_.get(), 1, 0, &address)) && address != pool_.inner().layerBase(1))
+  bool moves = pool_.pager() && !pool_.stableVa();
+  if (ended(moves ? QUIRE_INVALID_ARGUMENT : QUIRE_OK, quire_pool_block_address(pool_.get(), 1, 0, &address)) && !pool_.pager() && address != pool_.inner().layerBase(1))
     fail("block 0 of layer 1 lies elsewhere");
   quire_executor_stats stats = {};
   stats.struct_size = sizeof(stats);

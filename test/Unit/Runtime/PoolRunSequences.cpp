@@ -135,8 +135,8 @@ void PoolRun::match(const Op &op) {
     fail("a prefix of " + std::to_string(found) + " tokens was found, but it is " + std::to_string(at(index).length()));
 }
 
-/// A block that is held for the sequence may turn out to be lost after it was merged, and then ends what follows: how far a pool with faults
-/// comes is its own affair, but it merges nothing that was lost before.
+/// A block that is held for the sequence takes what has ended in the meantime when it is merged, so that pages may turn out to be lost on the way: those whose
+/// load has failed, in time for the blocks that come after the one that was under way when the pool was told.
 void PoolRun::publish(const Op &op) {
   size_t index = pick(op.a);
   const PoolReference::Sequence &sequence = at(index);
@@ -146,20 +146,48 @@ void PoolRun::publish(const Op &op) {
   else
     tokens.resize(tokens.size() - std::min<size_t>(tokens.size(), op.c % 8));
   auto count = static_cast<int64_t>(tokens.size());
-  std::vector<bool> lost(static_cast<size_t>(pool_.inner().blocksTotal()));
-  for (size_t block = 0; pool_.pager() && block < lost.size(); ++block)
-    lost[block] = pool_.pager()->lost(static_cast<uint32_t>(block));
-  auto isLost = [&](const PoolReference::Block &block) { return lost[static_cast<size_t>(block.index)]; };
+  std::vector<bool> lostBefore = lostBlocks();
   auto steps = [&] {
     quire_tenant_stats stats = {};
     stats.struct_size = sizeof(stats);
     quire_tenant_get_stats(pool_.get(), reference_->tenants()[sequence.tenant].handle, &stats);
     return stats.blocks_published + stats.blocks_merged;
   };
-  bool counted = program_[ShapeField::HashBits] != 0 || degraded_;
+  bool collisions = program_[ShapeField::HashBits] != 0;
   int64_t before = steps();
-  if (ended(reference_->canPublish(index, count), quire_sequence_publish(pool_.get(), sequence.handle, tokens.data(), count)))
-    reference_->publish(index, count, isLost, counted ? steps() - before : INT64_MAX);
+  struct Told {
+    uint64_t tag = 0;
+    int64_t after = 0; // steps
+  };
+  std::map<uint32_t, Told> told; // by page: of its last content
+  pool_.watchLosses([&](uint32_t page, uint64_t tag) {
+    if (Told &last = told[page]; tag >= last.tag)
+      last = {tag, steps() - before};
+  });
+  bool done = ended(reference_->canPublish(index, count), quire_sequence_publish(pool_.get(), sequence.handle, tokens.data(), count));
+  pool_.watchLosses(nullptr);
+  if (!done)
+    return;
+  std::vector<int64_t> lostAfter(lostBefore.size(), INT64_MAX); // so many steps
+  std::vector<bool> lostNow = lostBlocks();
+  for (auto [page, last] : told)
+    if (size_t block = page % lostAfter.size(); lostNow[block])
+      lostAfter[block] = std::min(lostAfter[block], last.after + 1);
+  for (size_t block = 0; block < lostBefore.size(); ++block)
+    if (lostNow[block] && !lostBefore[block] && lostAfter[block] == INT64_MAX)
+      return fail("block " + std::to_string(block) + " was lost although no load of it has failed");
+  auto isLost = [&](const PoolReference::Block &block, int64_t step) {
+    auto number = static_cast<size_t>(block.index);
+    return lostBefore[number] || step >= lostAfter[number];
+  };
+  reference_->publish(index, count, isLost, collisions ? steps() - before : INT64_MAX);
+}
+
+std::vector<bool> PoolRun::lostBlocks() const {
+  std::vector<bool> lost(static_cast<size_t>(pool_.inner().blocksTotal()));
+  for (size_t block = 0; pool_.pager() && block < lost.size(); ++block)
+    lost[block] = pool_.pager()->lost(static_cast<uint32_t>(block));
+  return lost;
 }
 
 /// What a scheduler does after QUIRE_PAGE_LOST.

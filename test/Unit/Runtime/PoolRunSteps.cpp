@@ -194,7 +194,12 @@ void PoolRun::invoke(const Op &op) {
 char *PoolRun::pinFor(uint32_t name, int64_t layer, bool write) {
   void *address = nullptr;
   quire_status status = quire_pool_pin(pool_.get(), layer, reference_->blocks()[name].index, write, &address);
-  return endedPaging(QUIRE_OK, status, fitsPinned({name}, layer)) ? static_cast<char *>(address) : nullptr;
+  if (!endedPaging(QUIRE_OK, status, fitsPinned({name}, layer)))
+    return nullptr;
+  auto known = addresses_.find({name, layer});
+  if (known != addresses_.end() && known->second != address)
+    fail("a page is held at another address than its own");
+  return static_cast<char *>(address);
 }
 
 void PoolRun::unpinFor(uint32_t name, int64_t layer) {

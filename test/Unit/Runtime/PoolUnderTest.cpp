@@ -3,7 +3,6 @@
 #include "PoolUnderTest.h"
 
 #include "tier/HostTier.h"
-#include "tier/Mover.h"
 #include "tier/StackedTier.h"
 
 #include <algorithm>
@@ -51,6 +50,22 @@ void RecordingTier::run(Transfer *const *transfers, size_t count) {
     if (!same)
       record_->mismatch = "slot " + std::to_string(transfer.slot) + " gave what was not stored";
   }
+}
+
+/// What may succeed when it is repeated is, three times.
+size_t RecordingMover::take(Transfer **out, size_t most) {
+  size_t count = inner_->take(out, most);
+  for (size_t i = 0; i < count; ++i) {
+    const Transfer &transfer = *out[i];
+    if (transfer.kind != Transfer::Kind::Load)
+      continue;
+    if (transfer.status.code() == QUIRE_IO_ERROR && ++record_->failedLoads[transfer.tag] < 4)
+      continue;
+    record_->failedLoads.erase(transfer.tag);
+    if (!transfer.status.ok() && record_->lost)
+      record_->lost(static_cast<uint32_t>(transfer.tag), transfer.tag);
+  }
+  return count;
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,16 +153,19 @@ std::string PoolUnderTest::open() {
     return status.text();
   bool tiered = hasSlowTier();
   uint64_t fast = fastPages();
+  if (stableVa())
+    geometry.separate(MappedMemory::systemPage());
   Pool::Options options;
   options.codec = codec();
   options.digests = true;
-  options.bytes = tiered ? fast * geometry.pageBytes : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
+  options.bytes = tiered ? fast * geometry.pageStride : (3 + program_[ShapeField::Blocks] % 20) * static_cast<uint64_t>(quire_model_block_bytes(&info));
   options.order.shuffle = program_[ShapeField::Shuffle] % 2;
   options.order.seed = program_[ShapeField::Seed];
   options.poison = poisons();
   options.zeroOnFree = erases();
   options.prefixCache = prefixCache();
   options.exportable = exportable();
+  options.stableVa = stableVa();
   unsigned bits = program_[ShapeField::HashBits];
   options.prefix.hashBits = bits ? bits : 256;
   options.layersPerPage = layersPerPage_;
@@ -159,6 +177,7 @@ std::string PoolUnderTest::open() {
     options.slowTier = [&](uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover) {
       QUIRE_TRY(makeTier(pageBytes, tier));
       mover = createSteppedMover(*clock_, Pager::transfersFor(fast), program_[ShapeField::Seed] + (lives_ << 8));
+      mover = std::make_unique<RecordingMover>(std::move(mover), record_);
       return success();
     };
   std::unique_ptr<Pool> made;

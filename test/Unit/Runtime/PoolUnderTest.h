@@ -10,6 +10,7 @@
 #include "serving/Engine.h"
 #include "tier/FaultTier.h"
 #include "tier/FileTier.h"
+#include "tier/Mover.h"
 
 #include <functional>
 #include <map>
@@ -30,6 +31,8 @@ struct StoreRecord {
   uint64_t loads = 0, stores = 0; // that succeeded
   std::string mismatch;           // a load that gave other bytes
   std::function<void()> before;   // each transfer
+  std::map<uint64_t, unsigned> failedLoads; // by tag: that the pool repeats
+  std::function<void(uint32_t page, uint64_t tag)> lost; // a load has ended badly, and the pool is about to hear of it
 };
 
 /// Watches what goes through another tier.
@@ -40,6 +43,23 @@ public:
 
 private:
   std::unique_ptr<runtime::Tier> inner_;
+  std::shared_ptr<StoreRecord> record_;
+};
+
+/// Watches what a pool is told of its transfers.
+class RecordingMover final : public runtime::Mover {
+public:
+  RecordingMover(std::unique_ptr<runtime::Mover> inner, std::shared_ptr<StoreRecord> record) : inner_(std::move(inner)), record_(std::move(record)) {}
+  void submit(runtime::Tier &tier, runtime::Transfer *const *transfers, size_t count, Urgency urgency) override { inner_->submit(tier, transfers, count, urgency); }
+  void promote(runtime::Transfer &transfer) override { inner_->promote(transfer); }
+  bool cancel(runtime::Transfer &transfer) override { return inner_->cancel(transfer); }
+  size_t take(runtime::Transfer **out, size_t most) override;
+  bool wait(int64_t deadline) override { return inner_->wait(deadline); }
+  size_t pending() const override { return inner_->pending(); }
+  int64_t busyNs() const override { return inner_->busyNs(); }
+
+private:
+  std::unique_ptr<runtime::Mover> inner_;
   std::shared_ptr<StoreRecord> record_;
 };
 
@@ -74,12 +94,15 @@ public:
   runtime::Codec codec() const;
   /// Not with a codec, which wants numbers in pages that somebody writes by hand.
   bool poisons() const { return program_[ShapeField::Poison] % 2 && codec() == runtime::Codec::None; }
+  bool stableVa() const { return program_[ShapeField::StableVa] % 2; }
   bool erases() const { return program_[ShapeField::ZeroOnFree] % 2; }
 
   /// `first` counts from now. With a slow tier.
   void plan(const runtime::Fault &fault);
   /// Calls `hook` before each transfer of this pool.
   void watch(std::function<void()> hook) { record_->before = std::move(hook); }
+  /// Calls `hook` with each page whose load this pool will give up, when it is told so; null: nobody.
+  void watchLosses(std::function<void(uint32_t page, uint64_t tag)> hook) { record_->lost = std::move(hook); }
   /// Faults that happened.
   uint64_t injected() const;
   /// Whether all slots of the slow tier are as empty as after its creation.

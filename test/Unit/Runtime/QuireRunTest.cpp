@@ -179,7 +179,7 @@ TEST_F(QuireRun, Configuration) {
   std::string config = "--config=" + file("c.yaml");
   EXPECT_EQ(run({"--threads=2", "--print-config", config}), 0) << errors();
   std::string printed = readFile(file("stdout"));
-  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  slower: []\n  reserve_ratio: 0.1\n"
+  EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  slower: []\n  reserve_ratio: 0.1\n  stable_va: false\n"
                      "block:\n  tokens: 0\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
                      "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
@@ -272,6 +272,23 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
         << errors();
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
     EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
+  }
+}
+
+/// Addresses that stay change no token; each page takes whole pages of the system.
+TEST_F(QuireRun, PagesKeepTheirAddressesOnRequest) {
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (auto [stable, slow] : {std::pair<bool, std::string>(false, "kind: memory"), {true, "kind: memory"}, {true, "kind: throttled, latency: 1us"}, {true, "kind: file, path: " + file("pages")}}) {
+    writeFile(file("c.yaml"), std::string("memory: {stable_va: ") + (stable ? "true" : "false") + ", fast_bytes: 40KiB, slow: {" + slow + ", bytes: 1MiB}}\n");
+    EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json"), "--config=" + file("c.yaml")}), 0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30));
+    json memory = json::parse(readFile(file("s.json")))["tiers"]["memory"];
+    EXPECT_EQ(memory["page_stride"], stable ? 4096 : 1536);
+    EXPECT_EQ(memory["bytes"], stable ? 40960 : 40960 / 1536 * 1536);
+    EXPECT_EQ(memory["returns"] > 0, stable);
+    EXPECT_EQ(memory["bytes_returned"] > 0, stable);
   }
 }
 

@@ -171,6 +171,28 @@ TEST(Scheduler, WhatASlowTierLosesIsComputedAgain) {
   EXPECT_GT(run.statistics.recomputedTokens, 0);
 }
 
+/// The younger of two gives way at most as often as the older one takes a block, also where slots of the slow tier are only free once they are erased: nobody
+/// tries in vain for long.
+TEST(Scheduler, GivingWayIsBoundedByWhatOthersTake) {
+  std::vector<Request> requests = {request("old", 17, 70, 1), request("young", 17, 70, 2)};
+  Served memory, tiers;
+  Mode mode;
+  mode.blocks = 7; // each takes six
+  serve(requests, mode, memory);
+  TieredSettings settings;
+  settings.fastPages = 8;
+  settings.slowPages = 14; // with those of the fast tier seven blocks
+  settings.zeroOnFree = true;
+  settings.poison = false;
+  serveTiered(requests, settings, tiers);
+  for (const Served *run : {&memory, &tiers}) {
+    expectReference(requests, *run);
+    EXPECT_EQ(run->sink.order, (std::vector<std::string>{"old", "young"}));
+    EXPECT_GT(run->statistics.preemptions, 0);
+    EXPECT_LE(run->statistics.preemptions, 6);
+  }
+}
+
 TEST(Scheduler, AFullDeviceLetsSequencesGiveWay) {
   TieredSettings settings;
   settings.fastPages = 12;

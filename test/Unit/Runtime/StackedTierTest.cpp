@@ -434,11 +434,17 @@ TEST(StackedTier, TablesThatDoNotFitAreRefusedBeforeTheyAreMade) {
   EXPECT_TRUE(has(status.text(), " for each page; lower memory.slow.bytes (--slow-bytes) or memory.fast_bytes (--kv-bytes)")) << status.text();
   options.slowPlan = nullptr;
   EXPECT_EQ(runtime::Pool::create(toyInfo(), options, pool).text(), "made");
-  TieredPool tiered = makeTieredPool(stacked(60, {30}));
-  const Pager &pager = *tiered.pager();
-  uint64_t tables = Pager::tableBytes(pager.geometry(), pager.blocks(), pager.fastPages(), 90);
-  EXPECT_GE(tables, pager.metadataBytes());
-  EXPECT_LT(tables, 2 * pager.metadataBytes()) << "and not much more than that";
+  for (bool stable : {false, true}) {
+    TieredSettings settings = stacked(60, {30});
+    settings.stableVa = stable;
+    TieredPool tiered = makeTieredPool(settings);
+    const Pager &pager = *tiered.pager();
+    uint64_t tables = Pager::tableBytes(pager.geometry(), pager.blocks(), pager.fastPages(), 90, stable);
+    EXPECT_GE(tables, pager.metadataBytes());
+    EXPECT_LT(tables, 2 * pager.metadataBytes()) << "and not much more than that";
+    uint64_t addresses = pager.geometry().groups * uint64_t(pager.blocks()) * 12;
+    EXPECT_EQ(tables - Pager::tableBytes(pager.geometry(), pager.blocks(), pager.fastPages(), 90, false), stable ? addresses : 0) << "4 bytes, and 8 of the system for 4 KiB";
+  }
   EXPECT_LT(runtime::availableMemory(), runtime::physicalMemory());
   EXPECT_GT(runtime::availableMemory(), uint64_t(1) << 20);
 }

@@ -49,13 +49,19 @@ TieredPool makeTieredPool(const TieredSettings &settings, const quire_model_info
   TieredPool made;
   PageGeometry geometry;
   EXPECT_TRUE(PageGeometry::make(info, settings.layersPerPage, geometry).ok());
+  if (settings.stableVa)
+    geometry.separate(MappedMemory::systemPage());
   Pool::Options options;
-  options.bytes = static_cast<uint64_t>(settings.fastPages) * geometry.pageBytes;
+  options.bytes = static_cast<uint64_t>(settings.fastPages) * geometry.pageStride;
   options.poison = settings.poison;
   options.zeroOnFree = settings.zeroOnFree;
+  options.prefixCache = settings.prefixCache;
   options.layersPerPage = settings.layersPerPage;
   options.codec = settings.codec;
   options.digests = settings.digests;
+  options.stableVa = settings.stableVa;
+  if (settings.deadlineNs != 0)
+    options.paging.deadlineNs = settings.deadlineNs;
   options.paging.policy = settings.policy;
   options.paging.prefetchWindow = settings.window;
   options.paging.prefetch = settings.prefetch;

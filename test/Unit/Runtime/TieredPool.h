@@ -41,7 +41,10 @@ struct TieredSettings {
   bool digests = false;
   bool poison = true;
   bool zeroOnFree = false;
+  bool prefixCache = false;
   runtime::Codec codec = runtime::Codec::None;
+  bool stableVa = false;
+  int64_t deadlineNs = 0; // 0: the pool's own
   bool thread = false; // a mover with a thread and the system's clock
 };
 
