@@ -343,7 +343,7 @@ bool Certifier::compareLastRows(const quire_pool *pool, ArrayRef<quire_sequence>
     if (failed(quire_sequence_table(pool, handles[index], &blocks, &count)))
       return false;
     if (!takePast(pool, blocks, past, states))
-      return fail("not implemented: compare narrow K and V of a graph whose states have no row for each token");
+      return fail("the last rows of a graph whose states have no row for each token cannot be compared");
     llvm::Expected<std::vector<float>> want = reference.continueFrom(states, past, ArrayRef(sequences[index].tokens).drop_front(size_t(past)));
     if (!want)
       return fail(llvm::toString(want.takeError()));
