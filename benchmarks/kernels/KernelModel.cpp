@@ -30,7 +30,11 @@ int64_t panelColumnsHere() { return cpu::CpuTarget::host().panelWidth(); }
 int64_t lanesHere() { return cpu::CpuTarget::host().lanes(); }
 
 int64_t ProductShape::weightBytes() const { return (n + panelColumns - 1) / panelColumns * panelColumns * k * bytesOf(element); }
-int64_t AttendShape::tokenBytes() const { return 2 * layers * kvHeads * features * bytesOf(element); }
+int64_t AttendShape::tokenBytes() const {
+  int64_t rowBytes = element == "i4" ? (features + 1) / 2 : element.find("8") != std::string::npos ? features : features * bytesOf(element);
+  int64_t groups = element[0] == 'i' ? (features + kvrt::StateType::groupFeatures - 1) / kvrt::StateType::groupFeatures : 0;
+  return 2 * layers * kvHeads * (rowBytes + groups * 2 * static_cast<int64_t>(sizeof(float)));
+}
 
 std::string productModule(const ProductShape &shape, int64_t maxRows) {
   std::string panels = number((shape.n + shape.panelColumns - 1) / shape.panelColumns) + "x" + number(shape.k) + "x" + number(shape.panelColumns) + "x" + shape.element;

@@ -128,7 +128,7 @@ void registerAttention() {
   struct Heads {
     int64_t query, kv, features, layers;
   };
-  for (const char *element : {"f32", "f16", "bf16"})
+  for (const char *element : {"f32", "f16", "bf16", "i8", "i4", "f8E4M3FN", "f8E5M2"})
     for (Heads heads : {Heads{15, 5, 64, 24}, Heads{16, 16, 128, 4}}) {
       AttendShape shape{element, heads.query, heads.kv, heads.features, 16, std::min<int64_t>(16, lanesHere()), heads.layers};
       std::string base = std::string("attend/") + element + "/" + std::to_string(heads.query) + "x" + std::to_string(heads.kv) + "x" + std::to_string(heads.features);

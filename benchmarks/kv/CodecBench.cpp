@@ -28,7 +28,7 @@ constexpr int64_t errorTokens = 512;
 /// Pages of one layer, normal with one channel of 32 eightfold, as keys have them.
 struct Pages {
   explicit Pages(int64_t element) {
-    int64_t bytes = elementBytes(element);
+    int64_t bytes = storedBytes(element, 1);
     layer.kv_heads = kvHeads;
     layer.key_dim = layer.value_dim = headDim;
     layer.element = element;

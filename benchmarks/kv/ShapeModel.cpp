@@ -16,12 +16,12 @@ namespace quire::kvbench {
 static int64_t alignTo64(int64_t bytes) { return (bytes + 63) & ~int64_t(63); }
 
 int64_t Shape::tokenBytes() const {
-  double bytes = static_cast<double>(runtime::elementBytes(element));
+  double bytes = static_cast<double>(runtime::storedBytes(element, 1));
   return static_cast<int64_t>(runtime::kvBytes({layers, kvHeads, headDim, bytes}, 1));
 }
 
 ShapeModel::ShapeModel(const Shape &shape, Work work) {
-  int64_t keys = shape.kvHeads * shape.blockTokens * shape.headDim * runtime::elementBytes(shape.element);
+  int64_t keys = shape.kvHeads * shape.blockTokens * runtime::storedBytes(shape.element, shape.headDim);
   int64_t lanes = shape.blockTokens % 16 == 0 ? 16 : 1;
   layers_.assign(static_cast<size_t>(shape.layers),
                  {shape.kvHeads, shape.headDim, shape.headDim, shape.element, lanes, keys, alignTo64(2 * keys), 0, 0});

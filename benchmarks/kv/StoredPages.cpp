@@ -15,7 +15,7 @@ namespace quire::kvbench {
 using namespace quire::runtime;
 
 StoredPages::StoredPages(int64_t element, int64_t pages, Content content, uint64_t seed) {
-  int64_t bytes = elementBytes(element);
+  int64_t bytes = storedBytes(element, 1);
   layer_.kv_heads = kvHeads;
   layer_.key_dim = layer_.value_dim = headDim;
   layer_.element = element;
@@ -65,7 +65,7 @@ static float elementAt(const char *segment, int64_t element, int64_t index) {
 HeadRows readHead(const quire_model_layer &layer, int64_t blockTokens, const std::vector<const char *> &pages,
                   int64_t tokens, int64_t head) {
   HeadRows rows{tokens, layer.key_dim, {}, {}};
-  int64_t segment = blockTokens * layer.key_dim * elementBytes(layer.element);
+  int64_t segment = blockTokens * storedBytes(layer.element, layer.key_dim);
   for (int64_t token = 0; token < tokens; ++token) {
     const char *keys = pages[static_cast<size_t>(token / blockTokens)] + head * segment,
                *values = keys + layer.value_offset;

@@ -56,7 +56,7 @@ LogicalResult StateType::verify(llvm::function_ref<InFlightDiagnostic()> emitErr
                                 KVLayoutAttrInterface layout) {
   if (heads < 1 || key < 1 || value < 1)
     return emitError() << "expected heads, key and value of at least 1, but got " << heads << ", " << key << " and " << value;
-  if (!isa<FloatType>(element) && !element.isInteger(8))
-    return emitError() << "expected a float element or i8, but got " << element;
+  if (!isa<FloatType>(element) && !element.isInteger(8) && !element.isInteger(4))
+    return emitError() << "expected a float element, i8 or i4, but got " << element;
   return success();
 }

@@ -12,8 +12,8 @@ class KV_Type<string name, string typeMnemonic, list<Trait> traits = []> : TypeD
 def KV_StateType : KV_Type<"State", "state"> {
   let summary = "K and V rows of one layer, over all sequences of a step";
   let description = [{
-    `heads` KV heads, rows of `key` and `value` elements of type `element`; i8 stands for codes of 8 bits with a scale and a zero for each group of up to 128
-    elements of a row. The type is not tensor-like and never meets bufferization.
+    `heads` KV heads, rows of `key` and `value` elements of type `element`; i8 and i4 stand for codes of 8 and 4 bits with a scale and a zero for each group of up
+    to 128 elements of a row. The type is not tensor-like and never meets bufferization.
 
     ```mlir
     !kv.state<heads = 8, key = 128, value = 128, element = f16, layout = #kv.paged<block = 16>>

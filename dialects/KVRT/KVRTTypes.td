@@ -20,8 +20,11 @@ def KVRT_StateType : KVRT_Type<"State", "state"> {
     Where the blocks of one layer lie, and what a block looks like: K as `[heads][block / lanes][key][lanes]`, then, on a 64-byte
     boundary, V as `[heads][block][value]`, padded to 64 bytes.
 
-    Elements i8 are unsigned codes c of numbers `zero + scale * c`. Each 128 features of a row, the last ones fewer, are a group with f32 numbers of its own; they
-    follow K and V, each on a 64-byte boundary: `[heads][groups][scale, zero][block]`.
+    Elements i8 and i4 are unsigned codes c of numbers `zero + scale * c`. Each 128 features of a row, the last ones fewer, are a group with f32 numbers of its own; they
+    follow K and V, each on a 64-byte boundary: `[heads][groups][scale, zero][block]`. Two codes i4 share a byte, so that `key` and `value` are halved above: byte i
+    of a group of n features has feature i in its lower half, feature i + ceil(n / 2) in its upper one.
+
+    Elements f8E4M3FN and f8E5M2 have no scale. Numbers that they do not reach are stored as NaN, infinities too.
 
     ```mlir
     !kvrt.state<heads = 8, key = 128, value = 128, element = f16, block = 32, lanes = 8>
@@ -41,7 +44,11 @@ def KVRT_StateType : KVRT_Type<"State", "state"> {
     /// Features that share a scale and a zero.
     static constexpr int64_t groupFeatures = 128;
     /// Elements are codes with scales and zeros.
-    bool isQuantized() const { return getElement().isInteger(8); }
+    bool isQuantized() const { return getElement().isInteger(); }
+    /// Elements are codes of 4 bits, two in a byte.
+    bool isHalved() const { return getElement().isInteger(4); }
+    /// What elements are called in a manifest.
+    ::llvm::StringRef getElementName() const;
     /// Bytes from the start of a block to the scales and zeros, and what they look like. Only where elements are codes.
     int64_t getKeyScalesOffset() const;
     int64_t getValueScalesOffset() const;

@@ -86,7 +86,7 @@ LogicalResult ValuePageOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 static LogicalResult inferScales(std::optional<Location> location, ValueRange operands, bool keys, SmallVectorImpl<Type> &types) {
   auto state = cast<StateType>(operands.front().getType());
   if (!state.isQuantized())
-    return emitOptionalError(location, "expected a state of elements i8, but got ", state);
+    return emitOptionalError(location, "expected a state of elements i8 or i4, but got ", state);
   types.push_back(keys ? state.getKeyScalesType() : state.getValueScalesType());
   return success();
 }

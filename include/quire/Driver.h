@@ -26,7 +26,7 @@ struct CompileOptions {
   std::vector<std::string> inputRoles; // NAME=ROLE
   std::string compileTo;               // print the IR after this phase to standard output instead of building
   int64_t blockTokens = 16;
-  std::string kvType = "model"; // how K and V are stored: model, f16, bf16 or int8
+  std::string kvType = "model"; // how K and V are stored: model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2
   int64_t prefetchDistance = 1; // layers that KV blocks are requested ahead
   bool inspect = false;         // describe the file, build nothing
   bool json = false;            // with inspect: JSON instead of text

@@ -16,13 +16,21 @@ extern "C" {
 /* Changes whenever a field of a structure below is added, moved or given another meaning. */
 #define QUIRE_MODEL_ABI_VERSION 3
 
-/* How one KV element is stored. I8 is an unsigned code c of the number zero + scale * c. Each QUIRE_CODE_GROUP features of a row of K or V, the
- * last ones fewer, are a group with an f32 scale and zero of its own. */
+/* How one KV element is stored. I8 and I4 are unsigned codes c of the number zero + scale * c. Each QUIRE_CODE_GROUP features of a row of K or V, the
+ * last ones fewer, are a group with an f32 scale and zero of its own. The codes of a group of n elements I4 take (n + 1) / 2 bytes: byte i has that of
+ * its feature i in the lower half and that of its feature i + (n + 1) / 2, 0 where there is none, in the upper half.
+ *
+ * FP8_E4M3 and FP8_E5M2 are the formats of the OCP 8-bit Floating Point Specification 1.0, without scale. Numbers are rounded to the nearest, ties to
+ * even. What the format does not reach (beyond 448 and 57344), infinities and NaN are stored as 0x7f, which is NaN in both: no number is replaced by
+ * another one in silence. */
 typedef enum quire_element {
   QUIRE_ELEMENT_F32 = 0,
   QUIRE_ELEMENT_F16 = 1,
   QUIRE_ELEMENT_BF16 = 2,
-  QUIRE_ELEMENT_I8 = 3
+  QUIRE_ELEMENT_I8 = 3,
+  QUIRE_ELEMENT_I4 = 4,
+  QUIRE_ELEMENT_FP8_E4M3 = 5,
+  QUIRE_ELEMENT_FP8_E5M2 = 6
 } quire_element;
 
 #define QUIRE_CODE_GROUP 128
@@ -83,7 +91,8 @@ typedef struct quire_step {
 
 /* One cached attention layer. A block of it holds K of all heads, then V of all heads, then padding:
  *   K: [kv_heads][block_tokens / lanes][key_dim][lanes]     V: [kv_heads][block_tokens][value_dim]
- * Scales and zeros of elements I8 follow K and V, each on the next multiple of 64 bytes: [kv_heads][groups][scale, zero][block_tokens]. */
+ * With elements I4, key_dim and value_dim stand for the bytes of a row, group after group: (key_dim + 1) / 2. No two tokens share a byte.
+ * Scales and zeros of elements I8 and I4 follow K and V, each on the next multiple of 64 bytes: [kv_heads][groups][scale, zero][block_tokens]. */
 typedef struct quire_model_layer {
   int64_t kv_heads;
   int64_t key_dim;

@@ -92,8 +92,8 @@ const quire_model_info *quire_model_get_info(const quire_model *model);
 int64_t quire_model_block_bytes(const quire_model_info *info);
 
 /* K and V of one token and one KV head in a block of a layer, as numbers. `info` is a model's, `block` is what quire_pool_block_address or quire_pool_pin gave, `token`
- * counts in the block, `key` has key_dim and `value` value_dim numbers. Storing rounds to the layer's element type; elements I8 are codes with the
- * least number as zero and a 255th of the range as scale. */
+ * counts in the block, `key` has key_dim and `value` value_dim numbers. Storing rounds to the layer's element type; elements I8 and I4 are codes with
+ * the least number as zero and a 255th or a 15th of the range as scale. What elements FP8 do not reach becomes NaN. */
 quire_status quire_block_load_row(const quire_model_info *info, int64_t layer, const void *block, int64_t head,
                                   int64_t token, float *key, float *value);
 quire_status quire_block_store_row(const quire_model_info *info, int64_t layer, void *block, int64_t head, int64_t token,
@@ -166,7 +166,7 @@ typedef struct quire_slow_tier_options {
   int64_t deadline;        /* nanoseconds that a step waits for a page before it counts as lost; 0: 30 s */
   /* Lossy: pages are stored encoded, and come back as the codec has them; a page that never left keeps its bits. "int8_g128",
    * "int4_g128", "fp8_e4m3", "fp8_e5m2", "sparse_8_1_bitmap", "sparse_8_1_index"; NULL, "none": as they are. The pool then has as
-   * many blocks as the slow tier holds. Not for elements I8. */
+   * many blocks as the slow tier holds. Not for elements of 8 bits or fewer. */
   const char *codec;
   int64_t page_rule;   /* quire_page_rule; 1, 2, 4 and so on or all layers */
   int64_t concurrency; /* sequences of a step, for the rule by cache; 0: 8 */

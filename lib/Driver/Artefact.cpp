@@ -31,10 +31,8 @@ std::optional<ModelFacts> modelFacts(ModuleOp module) {
   ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows();
   for (auto [index, attribute] : llvm::enumerate(model.getLayers())) {
     auto state = cast<kvrt::StateType>(cast<TypeAttr>(attribute).getValue());
-    std::string element;
-    llvm::raw_string_ostream(element) << state.getElement();
     facts.layers.push_back({state.getHeads(), state.getKey(), state.getValue(), state.getLanes(), state.getValueOffset(), state.getBlockBytes(),
-                            queryHeads.empty() ? 0 : queryHeads[index], windows.empty() ? 0 : windows[index], element});
+                            queryHeads.empty() ? 0 : queryHeads[index], windows.empty() ? 0 : windows[index], state.getElementName().str()});
     facts.blockBytes += state.getBlockBytes();
   }
   return facts;

@@ -29,6 +29,9 @@ struct CertificateOptions {
 /// in ragged batches, whole, in random chunks mixed with single tokens, and with permuted block tables. Lengths are the multiples of a block and their
 /// neighbours, and the constants of masks and theirs. Compares the logits of every row and every stored K and V row. A length that takes the graph too long
 /// is reached from a random past: the same K and V of all tokens but the last few in the pages and in the graph's inputs.
+///
+/// Where K and V are codes of 4 bits or fp8, what they round adds up from row to row. Then the last row of each sequence is compared, with the graph on the K
+/// and V that the pages hold of the rows before, so that the rounding of one row is the only difference.
 Certificate certify(mlir::ModuleOp module, llvm::StringRef modelFolder, const RaiseReport &report, const std::string &folder, const CertificateOptions &options);
 
 } // namespace quire

@@ -71,13 +71,15 @@ private:
 
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, MLIRContext &context) : options(options), context(context), messages(context) {}
+  Compilation(const CompileOptions &options, MLIRContext &context, bool trial = false)
+      : options(options), context(context), messages(context), trial(trial) {}
   ExitCode run();
 
 private:
   ExitCode inspectOnly();
   ExitCode printPhase(Phase phase);
   ExitCode build();
+  ExitCode tryElementsOfTheGraph();
   ExitCode refuse();
   ExitCode defect();
   LogicalResult runPhases(ModuleOp module, Phase from, Phase to);
@@ -112,6 +114,8 @@ private:
   std::shared_ptr<RaiseReport> raise = std::make_shared<RaiseReport>();
   Report report;
   cpu::CpuTarget target;
+  bool trial; // for a certificate only: leaves no folder, and what is refused is told by the report
+  std::optional<llvm::json::Object> ofGraphElements; // the certificate of such a compilation
 };
 
 LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
@@ -122,7 +126,10 @@ LogicalResult Compilation::runPhases(ModuleOp module, Phase from, Phase to) {
   pipeline.kvType = options.kvType;
   pipeline.prefetchDistance = options.prefetchDistance;
   pipeline.target = target;
-  pipeline.breakAttend = options.breakAttend;
+  llvm::StringRef error = options.breakAttend;
+  if (error.consume_front("stored-") && trial)
+    error = "";
+  pipeline.breakAttend = error.str();
   pipeline.raise = raiseOptions();
   pipeline.report = raise;
   PassManager pm(&context);
@@ -149,6 +156,10 @@ void Compilation::takeRaiseReport() {
 ExitCode Compilation::refuse() {
   takeRaiseReport();
   progress.clear();
+  if (trial) {
+    messages.drop();
+    return ExitCode::Refused;
+  }
   if (options.quiet) {
     messages.release();
   } else {
@@ -216,8 +227,30 @@ ExitCode Compilation::printPhase(Phase phase) {
   return finishOutput();
 }
 
+/// The same model with K and V in the elements of the graph, as far as its certificate: from the first token on and with a strict bound it finds what the
+/// roundings of a narrow type hide. It is not kept. A model that gets no certificate is left to the compilation itself.
+ExitCode Compilation::tryElementsOfTheGraph() {
+  CompileOptions asInGraph = options;
+  asInGraph.kvType = "model";
+  asInGraph.reportPath.clear();
+  Compilation other(asInGraph, context, /*trial=*/true);
+  ExitCode code = other.run();
+  if (code == ExitCode::Refused && other.report.certificate) {
+    *raise = *other.raise;
+    report.blockTokens = other.report.blockTokens;
+    report.certificate = std::move(other.report.certificate);
+    report.reason = "with K and V in the elements of the graph: " + other.report.reason;
+    return refuse();
+  }
+  ofGraphElements = std::move(other.report.certificate);
+  return ExitCode::Done;
+}
+
 ExitCode Compilation::build() {
   std::string error, verified;
+  bool strictElsewhere = options.verify && llvm::is_contained({"int4", "fp8_e4m3", "fp8_e5m2"}, options.kvType);
+  if (ExitCode code = strictElsewhere ? tryElementsOfTheGraph() : ExitCode::Done; code != ExitCode::Done)
+    return code;
   PendingFolder folder;
   OwningOpRef<ModuleOp> original(options.verify ? cast<ModuleOp>((*module)->clone()) : nullptr);
   progress.step("raising");
@@ -252,6 +285,8 @@ ExitCode Compilation::build() {
     certificateOptions.seed = options.verifySeed;
     certificateOptions.workLimit = options.verifyWork;
     Certificate certificate = certify(*original, modelFolder(), *raise, folder.path().str(), certificateOptions);
+    if (ofGraphElements)
+      certificate.document["with_elements_of_the_graph"] = std::move(*ofGraphElements);
     report.certificate = certificate.document;
     if (!certificate.holds) {
       report.reason = certificate.reason;
@@ -261,6 +296,8 @@ ExitCode Compilation::build() {
     if (!finish())
       return bad(error);
   }
+  if (trial)
+    return ExitCode::Done;
   if (!options.reportPath.empty() && !writeReport(report, options.reportPath, error))
     return bad(error);
   if (!folder.commit(error))

@@ -95,7 +95,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> from{*this, "compile-from", llvm::cl::desc("the phase of the input: import, semantic or paged"), llvm::cl::init("import")};
   Option<std::string> to{*this, "compile-to", llvm::cl::desc("the phase to stop at: that of the input or a later one, import, semantic, paged, resource, buffer or target"), llvm::cl::init("target")};
   Option<int64_t> blockTokens{*this, "block-tokens", llvm::cl::desc("tokens of a block"), llvm::cl::init(16)};
-  Option<std::string> kvType{*this, "kv-type", llvm::cl::desc("how K and V are stored: model, f16, bf16 or int8"), llvm::cl::init("model")};
+  Option<std::string> kvType{*this, "kv-type", llvm::cl::desc("how K and V are stored: model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2"), llvm::cl::init("model")};
   Option<int64_t> prefetchDistance{*this, "prefetch-distance", llvm::cl::desc("layers that blocks are requested ahead"), llvm::cl::init(1)};
   Option<std::string> cpu{*this, "mcpu", llvm::cl::desc("CPU to compile for; host: this one"), llvm::cl::init("host")};
   ListOption<std::string> inputRoles{*this, "input-role", llvm::cl::desc("NAME=ROLE")};

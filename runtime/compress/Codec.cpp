@@ -123,7 +123,7 @@ constexpr DecodeSegment widestDecode = decodePlain;
 template <typename Task, typename Run>
 void forSegments(Codec codec, const quire_model_layer &layer, int64_t blockTokens, int64_t stored, Task &task,
                  Run run) {
-  int64_t element = elementBytes(layer.element);
+  int64_t element = storedBytes(layer.element, 1);
   for (bool value : {false, true}) {
     int64_t channels = value ? layer.value_dim : layer.key_dim;
     Segment segment{blockTokens, stored, channels, value ? 1 : layer.lanes};
@@ -207,7 +207,7 @@ SegmentLayout segmentLayout(Codec codec, const quire_model_layer &layer, int64_t
   SegmentLayout layout{};
   layout.values = blockTokens * channels;
   int64_t groups = (layout.values + groupValues - 1) / groupValues;
-  int64_t keptBytes = blockTokens * keptValues(channels) * elementBytes(layer.element);
+  int64_t keptBytes = blockTokens * storedBytes(layer.element, keptValues(channels));
   switch (codec) {
   case Codec::None:
     assert(false && "a block that is stored as it is has no segments");
@@ -244,7 +244,7 @@ int64_t encodedBytes(Codec codec, const quire_model_layer &layer, int64_t blockT
 
 EncodeResult encode(Codec codec, const quire_model_layer &layer, int64_t blockTokens, const char *block, int64_t tokens,
                     char *out) {
-  if (codec != Codec::None && layer.element == QUIRE_ELEMENT_I8)
+  if (codec != Codec::None && elementBits(layer.element) <= 8)
     return EncodeResult::Codes;
   return codecLoops(true).encode(codec, layer, blockTokens, block, tokens, out);
 }

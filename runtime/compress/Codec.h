@@ -53,7 +53,7 @@ enum class EncodeResult : uint8_t {
   Encoded,
   NotFinite,  // infinity or NaN among the stored tokens
   OutOfRange, // beyond 65504 for the groups, beyond the largest number for fp8
-  Codes,      // elements are codes already
+  Codes,      // elements are codes or numbers of 8 bits already
 };
 const char *encodeResultName(EncodeResult result);
 

@@ -55,12 +55,14 @@ void moveSegment(const char *from, int64_t fromToken, char *to, int64_t toToken,
 template <typename Bits>
 void moveToken(const quire_model_layer &layer, int64_t blockTokens, const char *from, int64_t fromToken, char *to,
                int64_t toToken) {
+  // Elements I4 are moved two by two: a byte belongs to one token.
   int64_t bytes = static_cast<int64_t>(sizeof(Bits));
+  int64_t keyBytes = storedBytes(layer.element, layer.key_dim), valueBytes = storedBytes(layer.element, layer.value_dim);
   for (int64_t head = 0; head < layer.kv_heads; ++head) {
-    int64_t key = head * blockTokens * layer.key_dim * bytes;
-    moveSegment<Bits>(from + key, fromToken, to + key, toToken, layer.key_dim, layer.lanes);
-    int64_t value = layer.value_offset + head * blockTokens * layer.value_dim * bytes;
-    moveSegment<Bits>(from + value, fromToken, to + value, toToken, layer.value_dim, 1);
+    int64_t key = head * blockTokens * keyBytes;
+    moveSegment<Bits>(from + key, fromToken, to + key, toToken, keyBytes / bytes, layer.lanes);
+    int64_t value = layer.value_offset + head * blockTokens * valueBytes;
+    moveSegment<Bits>(from + value, fromToken, to + value, toToken, valueBytes / bytes, 1);
   }
 }
 
@@ -155,17 +157,18 @@ void movePositions(const PageLayers &layers, char *const *pages, const TokenMove
       const char *from = pages[moves[i].from.block] + start;
       char *to = pages[moves[i].to.block] + start;
       int64_t fromToken = moves[i].from.token, toToken = moves[i].to.token;
-      switch (shape.element) {
-      case QUIRE_ELEMENT_F32:
+      switch (elementBits(shape.element)) {
+      case 32:
         moveToken<uint32_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
         break;
-      case QUIRE_ELEMENT_I8:
-        moveToken<uint8_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
-        moveScales(shape, layers.blockTokens, from, fromToken, to, toToken);
+      case 16:
+        moveToken<uint16_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
         break;
       default:
-        moveToken<uint16_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
+        moveToken<uint8_t>(shape, layers.blockTokens, from, fromToken, to, toToken);
       }
+      if (isQuantized(shape.element))
+        moveScales(shape, layers.blockTokens, from, fromToken, to, toToken);
     }
   }
 }

@@ -73,6 +73,12 @@ struct SmallFloat {
     uint32_t nan = infinities ? infinity | (payload == 0 ? 1u << (mantissaBits - 1) : payload) : magnitudeMask;
     return static_cast<Bits>((magnitude > 0x7f800000u ? nan : narrowed) | sign);
   }
+
+  /// The same where no number may become another one in silence: what is beyond the largest number, infinite or NaN is NaN, with all bits but the sign.
+  QUIRE_LOOP Bits narrowOrNaN(float value) {
+    bool within = (bitsOf(value) & 0x7fffffffu) <= bitsOf(widen(largest));
+    return within ? narrow(value) : static_cast<Bits>(magnitudeMask);
+  }
 };
 
 using F16 = SmallFloat<5, 10, true>;

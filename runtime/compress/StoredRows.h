@@ -20,13 +20,14 @@ struct StoredRow {
   int64_t features() const { return value ? layer->value_dim : layer->key_dim; }
 };
 
-/// Of elements I8: bytes from the start of the block to the scale of a group of features; its zero lies `blockTokens` floats further.
+/// Of codes: bytes from the start of the block to the scale of a group of features; its zero lies `blockTokens` floats further.
 int64_t scaleOffset(const StoredRow &row, int64_t group);
 
 /// Writes `features` numbers.
 void loadRow(const StoredRow &row, const char *block, float *numbers);
 
-/// Rounds to nearest, ties to even; codes as compiled code makes them: zero is the least number of a group, scale a 255th of its range, both of them f32.
+/// Rounds as compiled code does: to nearest, ties to even; to NaN what FP8 does not reach; to codes whose zero is the least number of a group and whose
+/// scale is a 255th (I8) or a 15th (I4) of its range, both of them f32.
 void storeRow(const StoredRow &row, const float *numbers, char *block);
 
 } // namespace quire::runtime

@@ -144,12 +144,8 @@ static void readLayers(Fields &fields, const Json &root, Manifest &out) {
     std::string element = fields.text(layer, where, "element");
     if (!fields.status().ok())
       return;
-    read.element = -1;
-    for (int64_t known : {QUIRE_ELEMENT_F32, QUIRE_ELEMENT_F16, QUIRE_ELEMENT_BF16, QUIRE_ELEMENT_I8})
-      if (element == elementName(known))
-        read.element = known;
-    if (read.element < 0)
-      fields.fail(where + ".element", "f32, f16, bf16 or i8", element);
+    if (!parseElement(element, read.element))
+      fields.fail(where + ".element", "f32, f16, bf16, i8, i4, fp8_e4m3 or fp8_e5m2", element);
     out.layers.push_back(read);
   }
 }

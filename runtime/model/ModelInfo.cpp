@@ -10,34 +10,50 @@ static constexpr int64_t maxBytes = int64_t(1) << 44;
 static constexpr int64_t scaleBytes = 2 * sizeof(float); // scale and zero of a group
 static constexpr int64_t maxCount = int64_t(1) << 40; // vocabulary, positions
 
-int64_t elementBytes(int64_t element) {
-  switch (element) {
-  case QUIRE_ELEMENT_F32:
-    return 4;
-  case QUIRE_ELEMENT_F16:
-  case QUIRE_ELEMENT_BF16:
-    return 2;
-  case QUIRE_ELEMENT_I8:
-    return 1;
-  default:
-    return 0;
-  }
+namespace {
+
+struct ElementType {
+  int64_t element;
+  const char *name;
+  int64_t bits;
+};
+
+constexpr ElementType elementTypes[] = {{QUIRE_ELEMENT_F32, "f32", 32},          {QUIRE_ELEMENT_F16, "f16", 16},
+                                        {QUIRE_ELEMENT_BF16, "bf16", 16},        {QUIRE_ELEMENT_I8, "i8", 8},
+                                        {QUIRE_ELEMENT_I4, "i4", 4},             {QUIRE_ELEMENT_FP8_E4M3, "fp8_e4m3", 8},
+                                        {QUIRE_ELEMENT_FP8_E5M2, "fp8_e5m2", 8}};
+
+const ElementType *typeOf(int64_t element) {
+  for (const ElementType &type : elementTypes)
+    if (type.element == element)
+      return &type;
+  return nullptr;
+}
+
+} // namespace
+
+int64_t elementBits(int64_t element) {
+  const ElementType *type = typeOf(element);
+  return type ? type->bits : 0;
 }
 
 const char *elementName(int64_t element) {
-  switch (element) {
-  case QUIRE_ELEMENT_F32:
-    return "f32";
-  case QUIRE_ELEMENT_F16:
-    return "f16";
-  case QUIRE_ELEMENT_BF16:
-    return "bf16";
-  case QUIRE_ELEMENT_I8:
-    return "i8";
-  default:
-    return nullptr;
-  }
+  const ElementType *type = typeOf(element);
+  return type ? type->name : nullptr;
 }
+
+bool parseElement(std::string_view name, int64_t &out) {
+  for (const ElementType &type : elementTypes)
+    if (name == type.name) {
+      out = type.element;
+      return true;
+    }
+  return false;
+}
+
+bool isQuantized(int64_t element) { return element == QUIRE_ELEMENT_I8 || element == QUIRE_ELEMENT_I4; }
+
+int64_t storedBytes(int64_t element, int64_t features) { return (features * elementBits(element) + 7) / 8; }
 
 static Status checkRange(const char *what, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high)
@@ -47,23 +63,23 @@ static Status checkRange(const char *what, int64_t value, int64_t low, int64_t h
 }
 
 int64_t scalesOffset(const quire_model_layer &layer, int64_t blockTokens, bool value) {
-  int64_t codes = layer.kv_heads * blockTokens * (value ? layer.value_dim : layer.key_dim);
+  int64_t codes = layer.kv_heads * blockTokens * storedBytes(layer.element, value ? layer.value_dim : layer.key_dim);
   return (value ? layer.value_offset : 0) + (codes + 63) / 64 * 64;
 }
 
 int64_t rowBytes(const quire_model_layer &layer, bool value) {
   int64_t features = value ? layer.value_dim : layer.key_dim;
-  int64_t scales = layer.element == QUIRE_ELEMENT_I8 ? codeGroups(features) * scaleBytes : 0;
-  return layer.kv_heads * (features * elementBytes(layer.element) + scales);
+  int64_t scales = isQuantized(layer.element) ? codeGroups(features) * scaleBytes : 0;
+  return layer.kv_heads * (storedBytes(layer.element, features) + scales);
 }
 
 /// Bytes of K or V of a block; false: beyond 64 bits.
 static bool partBytes(const quire_model_layer &layer, int64_t blockTokens, int64_t features, int64_t &out) {
   int64_t rows, scales;
   if (__builtin_mul_overflow(layer.kv_heads, blockTokens, &rows) ||
-      __builtin_mul_overflow(rows, features * elementBytes(layer.element), &out))
+      __builtin_mul_overflow(rows, storedBytes(layer.element, features), &out))
     return false;
-  if (layer.element != QUIRE_ELEMENT_I8)
+  if (!isQuantized(layer.element))
     return true;
   return !__builtin_mul_overflow(rows, codeGroups(features) * scaleBytes, &scales) &&
          !__builtin_add_overflow(out, 63, &out) && !__builtin_add_overflow(out / 64 * 64, scales, &out);
@@ -79,7 +95,7 @@ static Status checkLayer(const quire_model_info &info, int64_t index) {
   QUIRE_TRY(checkRange("layer value_offset", layer.value_offset, 1, layer.block_bytes));
   QUIRE_TRY(checkRange("layer query_heads", layer.query_heads, 0, maxExtent));
   QUIRE_TRY(checkRange("layer window", layer.window, 0, maxCount));
-  if (elementBytes(layer.element) == 0)
+  if (elementBits(layer.element) == 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld", static_cast<long long>(layer.element));
   if (info.block_tokens % layer.lanes != 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer lanes: %lld does not divide block_tokens %lld",

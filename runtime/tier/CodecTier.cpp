@@ -3,6 +3,7 @@
 #include "tier/CodecTier.h"
 
 #include "compress/StoredRows.h"
+#include "model/ModelInfo.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +13,9 @@ namespace quire::runtime {
 Status CodecTier::slotBytes(Codec codec, const quire_model_info &info, const PageGeometry &geometry, uint64_t &out) {
   uint64_t largest = 0, bytes = 0;
   for (int64_t layer = 0; layer < info.layer_count; ++layer) {
-    if (info.layers[layer].element == QUIRE_ELEMENT_I8)
-      return failure(QUIRE_INVALID_ARGUMENT, "slow tier: codec %s takes elements f32, f16 and bf16, but layer %lld has codes already",
-                     codecName(codec), static_cast<long long>(layer));
+    if (elementBits(info.layers[layer].element) <= 8)
+      return failure(QUIRE_INVALID_ARGUMENT, "slow tier: codec %s takes elements f32, f16 and bf16, but layer %lld has %s already",
+                     codecName(codec), static_cast<long long>(layer), elementName(info.layers[layer].element));
     if (layer % geometry.layersPerPage == 0)
       bytes = 0;
     bytes += static_cast<uint64_t>(encodedBytes(codec, info.layers[layer], info.block_tokens));

@@ -14,8 +14,10 @@ import numpy as np
 import corpus
 
 CASES = ["opt-mistral-sw", "genai-llama-fp32"]
-ELEMENT_BYTES = {"f16": 2, "bf16": 2, "int8": 1}
-LOGITS_ERROR = {"f16": 2e-3, "bf16": 1e-2, "int8": 2e-2}  # of the largest logit, after the prompt
+ELEMENT_BITS = {"f16": 16, "bf16": 16, "int8": 8, "int4": 4, "fp8_e4m3": 8, "fp8_e5m2": 8}
+CODES = ("int8", "int4")  # with scales and zeros
+NARROW = ("int4", "fp8_e4m3", "fp8_e5m2")
+LOGITS_ERROR = {"f16": 2e-3, "bf16": 1e-2, "int8": 2e-2, "int4": 3e-1, "fp8_e4m3": 1e-1, "fp8_e5m2": 2e-1}  # of the largest logit, after the prompt
 
 
 def padded(value):
@@ -27,8 +29,8 @@ def block_bytes(report, kv_type):
     total, block = 0, report["block_tokens"]
     for layer in report["layers"]:
         for features in layer["key_dim"], layer["value_dim"]:
-            total += padded(layer["kv_heads"] * block * features * ELEMENT_BYTES[kv_type])
-            if kv_type == "int8":
+            total += padded(layer["kv_heads"] * block * ((features * ELEMENT_BITS[kv_type] + 7) // 8))
+            if kv_type in CODES:
                 total += padded(layer["kv_heads"] * block * -(-features // 128) * 8)
     return total
 
@@ -36,6 +38,8 @@ def block_bytes(report, kv_type):
 def check_report(report, kv_type):
     if report["kv_type"] != kv_type or report["certificate"]["holds"] is not True:
         raise corpus.Mismatch(f"report {report}")
+    if kv_type in NARROW and not (report["certificate"]["with_elements_of_the_graph"]["tolerance"] == 2e-4 and report["certificate"]["drift"] > 0):
+        raise corpus.Mismatch(f"certificate {report['certificate']}")
     if not any(f"stored as {kv_type} (--kv-type)" in text for text in report["assumptions"]):
         raise corpus.Mismatch(f"assumptions {report['assumptions']}")
     if report["kv_bytes_per_token"] != block_bytes(report, kv_type) // report["block_tokens"]:
@@ -61,12 +65,13 @@ def check_modes(tools, case, model, report, kv_type, work):
             raise corpus.Mismatch(f"{model.name}: {mode} gives other logits than one request at a time")
 
 
-def check_breaks(tools, case, work):
-    for error in "window", "scale", "heads", "block":
+def check_breaks(tools, case, kv_type, work):
+    stored = () if kv_type == "int8" else ("stored-window", "stored-heads", "stored-block")  # found without the certificate of the graph's elements
+    for error in ("window", "scale", "heads", "block", *stored):
         out = work / f"{error}.quire"
-        done = subprocess.run([tools / "quirec", case / "model.onnx", "-o", out, "--kv-type=int8", "--verify", "--quiet", f"--break-attend={error}"])
+        done = subprocess.run([tools / "quirec", case / "model.onnx", "-o", out, f"--kv-type={kv_type}", "--verify", "--quiet", f"--break-attend={error}"])
         if done.returncode != 3 or out.exists():
-            raise corpus.Mismatch(f"--break-attend={error}: exit {done.returncode}")
+            raise corpus.Mismatch(f"--kv-type={kv_type} --break-attend={error}: exit {done.returncode}")
 
 
 def main():
@@ -75,7 +80,7 @@ def main():
     work.mkdir(parents=True)
     failures = []
     for case in corpus.cases(models, CASES):
-        for kv_type in ELEMENT_BYTES:
+        for kv_type in ELEMENT_BITS:
             model = work / f"{case.name}-{kv_type}.quire"
             try:
                 report = corpus.compile_model(tools, case / "model.onnx", model, f"--kv-type={kv_type}", "--verify")
@@ -83,10 +88,11 @@ def main():
                 check_modes(tools, case, model, report, kv_type, work)
             except corpus.Mismatch as problem:
                 failures.append(f"{case.name} as {kv_type}: {problem}")
-    try:
-        check_breaks(tools, models / CASES[0], work)
-    except corpus.Mismatch as problem:
-        failures.append(str(problem))
+    for kv_type in "int8", "int4", "fp8_e4m3", "fp8_e5m2":
+        try:
+            check_breaks(tools, models / CASES[0], kv_type, work)
+        except corpus.Mismatch as problem:
+            failures.append(str(problem))
     print("\n".join(failures))
     return 1 if failures else 0
 

@@ -21,7 +21,7 @@ static cl::opt<std::string> output("o", cl::desc("the model folder to write, suc
 static cl::opt<std::string> target("target", cl::desc("what to generate code for: cpu"), cl::init("cpu"), cl::cat(category));
 static cl::opt<std::string> mcpu("mcpu", cl::desc("CPU to compile for, by LLVM's name; host: this machine's"), cl::init("host"), cl::cat(category));
 static cl::list<std::string> mattr("mattr", cl::desc("CPU features to add or remove: +avx2, -avx512f"), cl::CommaSeparated, cl::cat(category));
-static cl::opt<std::string> kvType("kv-type", cl::desc("how K and V are stored: model (as in the file), f16, bf16, int8; others than model round, so that logits differ from the file's (model)"),
+static cl::opt<std::string> kvType("kv-type", cl::desc("how K and V are stored: model (as in the file), f16, bf16, int8, int4, fp8_e4m3, fp8_e5m2; others than model round, so that logits differ from the file's (model)"),
                                    cl::value_desc("TYPE"), cl::init("model"), cl::cat(category));
 static cl::opt<int64_t> blockTokens("block-tokens", cl::desc("tokens of a KV block, a power of two from 4 (16)"), cl::init(16), cl::cat(category));
 static cl::opt<int64_t> prefetchDistance("kv-prefetch-distance", cl::desc("layers that KV blocks are requested ahead (1)"), cl::init(1), cl::cat(category));
@@ -33,7 +33,7 @@ static cl::opt<std::string> reportPath("report", cl::desc("write what was found 
 static cl::opt<bool> verify("verify", cl::desc("run the original graph against the compiled model and keep the result as a certificate"), cl::cat(category));
 static cl::opt<uint64_t> verifySeed("verify-seed", cl::desc("seed of the certificate's batches (0)"), cl::init(0), cl::cat(category));
 static cl::opt<double> verifyWork("verify-work", cl::desc("multiply-adds that the original graph may take for one sequence of the certificate; longer ones start from random K and V (4e10)"), cl::init(4e10), cl::value_desc("number"), cl::cat(category));
-static cl::opt<std::string> breakAttend("break-attend", cl::desc("tests of --verify: causal, window, scale, heads, block or parts"), cl::Hidden, cl::cat(category));
+static cl::opt<std::string> breakAttend("break-attend", cl::desc("tests of --verify: causal, window, scale, heads, block or parts; with stored- before it, only where K and V are stored as --kv-type asks"), cl::Hidden, cl::cat(category));
 static cl::opt<bool> verbose("v", cl::desc("echo the commands that are run"), cl::cat(category));
 static cl::opt<bool> quiet("quiet", cl::desc("no table on the terminal"), cl::cat(category));
 
@@ -89,8 +89,8 @@ int main(int argc, char **argv) {
   options.quiet = quiet;
   options.compileTo = compileTo;
   options.breakAttend = breakAttend;
-  if (!llvm::is_contained({"model", "f16", "bf16", "int8"}, kvType.getValue()))
-    return usage("expected --kv-type=model, f16, bf16 or int8, but got '" + kvType + "'");
+  if (!llvm::is_contained({"model", "f16", "bf16", "int8", "int4", "fp8_e4m3", "fp8_e5m2"}, kvType.getValue()))
+    return usage("expected --kv-type=model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2, but got '" + kvType + "'");
   if (blockTokens < 4 || blockTokens > 4096 || (blockTokens & (blockTokens - 1)) != 0)
     return usage("expected --block-tokens of a power of two from 4 to 4096, but got " + llvm::Twine(blockTokens));
   if (prefetchDistance < 0)

@@ -3,13 +3,19 @@
 #include "lib/Conversion/KVRTToLLVM/KVRTToLLVM.h"
 #include "quire/model.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace quire::kvrt;
 
 static int64_t elementCode(Type element) {
-  if (element.isInteger(8))
-    return QUIRE_ELEMENT_I8;
-  return element.isF32() ? QUIRE_ELEMENT_F32 : element.isF16() ? QUIRE_ELEMENT_F16 : QUIRE_ELEMENT_BF16;
+  return llvm::TypeSwitch<Type, int64_t>(element)
+      .Case([](Float32Type) { return QUIRE_ELEMENT_F32; })
+      .Case([](Float16Type) { return QUIRE_ELEMENT_F16; })
+      .Case([](BFloat16Type) { return QUIRE_ELEMENT_BF16; })
+      .Case([](Float8E4M3FNType) { return QUIRE_ELEMENT_FP8_E4M3; })
+      .Case([](Float8E5M2Type) { return QUIRE_ELEMENT_FP8_E5M2; })
+      .Default([](Type type) { return type.isInteger(8) ? QUIRE_ELEMENT_I8 : QUIRE_ELEMENT_I4; });
 }
 
 // quire_model_layer[]: structures of 64-bit integers, so an array of them.

@@ -496,7 +496,7 @@ func::FuncOp StepBuilder::build() {
     auto reads = [keys = pair.first](const AttentionSite &s) { return s.keyState == keys; };
     const AttentionSite &site = *llvm::find_if(model.sites, reads);
     Type element = cast<ShapedType>(model.states[pair.first].input.getType()).getElementType();
-    if (!isa<FloatType>(element)) {
+    if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() < 16) {
       fail(source.getLoc(), "not implemented: a cache of quantised rows");
       return nullptr;
     }

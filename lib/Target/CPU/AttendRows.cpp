@@ -23,6 +23,7 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   heads = cast<MemRefType>(op.getQuery().getType()).getDimSize(1);
   group = heads / state.getHeads();
   vectorBytes = options.vectorBytes;
+  convertsHalf = options.convertsHalf;
   scale = op.getScale().convertToFloat();
   softcap = op.getSoftcap().convertToFloat();
   alibi = op.getAlibiSlopes().has_value();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Scores, softmax step and weighted sum of a few pages, for a few folded rows at a time. See docs/Rationale/AttentionKernel.md.
 #include "lib/Target/CPU/AttendTile.h"
+#include "lib/Target/CPU/SmallFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,6 +25,33 @@ namespace {
 constexpr int64_t cacheLine = 64;
 constexpr int64_t mostPages = 4; // side by side: each has addresses in registers
 
+// Features of V that are one vector, and where their elements begin in a row: in bytes of two codes, which half they are.
+struct ValuePiece {
+  Piece features;
+  int64_t place;
+  bool upper;
+};
+
+// Both halves of a byte are neighbours, so that the bytes are loaded once.
+SmallVector<ValuePiece> valuePieces(const AttendShape &shape) {
+  SmallVector<ValuePiece> pieces;
+  if (!shape.state.isHalved()) {
+    for (Piece piece : cutIntoVectors(shape.state.getValue(), shape.valueLanes()))
+      pieces.push_back({piece, piece.offset, false});
+    return pieces;
+  }
+  for (Piece group : codeGroups(shape.state.getValue())) {
+    int64_t pairs = group.width / 2, half = llvm::divideCeil(group.width, 2), place = group.offset / 2;
+    for (Piece piece : cutIntoVectors(pairs, shape.valueLanes())) {
+      pieces.push_back({{group.offset + piece.offset, piece.width}, place + piece.offset, false});
+      pieces.push_back({{group.offset + half + piece.offset, piece.width}, place + piece.offset, true});
+    }
+    if (half > pairs)
+      pieces.push_back({{group.offset + pairs, 1}, place + pairs, false});
+  }
+  return pieces;
+}
+
 class Tile {
 public:
   using Values = KernelEmitter::Values;
@@ -31,15 +59,16 @@ public:
   Tile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers, ArrayRef<AttendRow> rows,
        const AttendPages &pages, int64_t first, int64_t count)
       : e(emitter), shape(shape), buffers(buffers), rows(rows), pages(pages), first(first), count(count),
-        lanes(shape.lanes()), elementBytes(shape.state.getElement().getIntOrFloatBitWidth() / 8) {}
+        lanes(shape.lanes()), elementBytes(shape.state.getKeyPageType().getElementTypeBitWidth() / 8) {}
 
   void emit() {
     int64_t groups = shape.state.getBlock() / lanes;
-    int64_t together = std::gcd(groups, fitting(count));
+    // A group may take several registers. Of bytes of two codes, each half has sums of its own, and the bytes stay in a register.
+    int64_t halves = 1 + shape.state.isHalved();
+    int64_t registers = std::max<int64_t>(1, lanes * 4 / shape.vectorBytes) * halves * (count + shape.widening());
+    int64_t together = std::gcd(groups, fitting(registers));
     Value low = e.mul(e.div(pages.from, lanes * together), together);
     Value high = e.mul(e.ceilDiv(pages.to, lanes * together), together);
-    // Codes become numbers in registers of their own; a group may take several registers.
-    int64_t registers = std::max<int64_t>(1, lanes * 4 / shape.vectorBytes) * (count + shape.state.isQuantized());
     if (int64_t several = std::gcd(shape.tilePages, std::clamp<int64_t>(fitting(registers) / groups, 1, mostPages)); several > 1)
       emitScoresOfPages(several, groups);
     else
@@ -128,7 +157,7 @@ private:
     } else {
       scores.assign(count * keys.size(), e.zeros(lanes));
       for (auto [index, features] : llvm::enumerate(codeGroups(shape.state.getKey())))
-        addCodes(keys, index, sumProducts(keys, features), scores);
+        addCodes(keys, index, shape.state.isHalved() ? sumHalves(keys, features) : sumProducts(keys, features), scores);
     }
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, group] : llvm::enumerate(keys))
@@ -137,6 +166,8 @@ private:
 
   Values sumProducts(ArrayRef<Keys> keys, Piece features) {
     int64_t unroll = std::gcd(features.width, std::max<int64_t>(2, cacheLine / (lanes * elementBytes)));
+    if (isa<Float8E4M3FNType>(shape.state.getElement())) // which takes so many operations that more of them at a time would not stay in registers
+      unroll = std::gcd(features.width, int64_t(2));
     Values sums(count * keys.size(), e.zeros(lanes));
     return e.loop(e.index(features.offset), e.index(features.offset + features.width), unroll, sums,
                   [&](Value feature, ValueRange carried) {
@@ -145,6 +176,38 @@ private:
                       scoreStep(keys, e.add(feature, u), u, next);
                     return next;
                   });
+  }
+
+  // The same where two features share a byte: the lower halves are one chain of additions, the upper ones another.
+  Values sumHalves(ArrayRef<Keys> keys, Piece features) {
+    int64_t pairs = features.width / 2, half = llvm::divideCeil(features.width, 2), place = features.offset / 2;
+    int64_t unroll = std::gcd(pairs, std::max<int64_t>(2, cacheLine / lanes));
+    size_t chains = count * keys.size();
+    Values sums(2 * chains, e.zeros(lanes));
+    auto addHalf = [&](const Values &bytes, bool upper, Value feature, Values &all) {
+      Values numbers, ofHalf(all.begin() + upper * chains, all.begin() + (upper + 1) * chains);
+      for (Value raw : bytes)
+        numbers.push_back(e.halfOf(raw, upper));
+      addProducts(numbers, feature, ofHalf);
+      llvm::copy(ofHalf, all.begin() + upper * chains);
+    };
+    if (pairs)
+      sums = e.loop(e.index(0), e.index(pairs), unroll, sums, [&](Value start, ValueRange carried) {
+        Values next(carried);
+        for (int64_t u = 0; u < unroll; ++u) {
+          Value at = e.add(start, u);
+          Values bytes = loadKeys(keys, e.add(at, place), u);
+          addHalf(bytes, false, e.add(at, features.offset), next);
+          addHalf(bytes, true, e.add(at, features.offset + half), next);
+        }
+        return next;
+      });
+    if (half > pairs)
+      addHalf(loadKeys(keys, e.index(place + pairs), pairs), false, e.index(features.offset + pairs), sums);
+    Values both;
+    for (size_t i = 0; i < chains; ++i)
+      both.push_back(arith::AddFOp::create(e.builder, e.loc, sums[i], sums[chains + i]));
+    return both;
   }
 
   // query . (zero + scale * code) = scale * (query . code) + zero * (sum of the query).
@@ -162,18 +225,36 @@ private:
   }
 
   void scoreStep(ArrayRef<Keys> keys, Value feature, int64_t unrolled, Values &sums) {
+    Values numbers = loadKeys(keys, feature, unrolled);
+    if (shape.widens())
+      for (Value &raw : numbers)
+        raw = numberOf(raw);
+    addProducts(numbers, feature, sums);
+  }
+
+  // What lies at a place of the features: numbers, or elements as they are where they need registers to become numbers.
+  Values loadKeys(ArrayRef<Keys> keys, Value place, int64_t unrolled) {
     int64_t loadBytes = lanes * elementBytes;
     Values loaded;
     for (const Keys &group : keys) {
       if (first == 0 && group.ahead.key && unrolled * loadBytes % cacheLine == 0)
         for (int64_t byte = 0; byte < loadBytes; byte += cacheLine)
-          prefetch(group.ahead.key, {pages.head, group.group, feature, e.index(byte / elementBytes)});
-      loaded.push_back(e.loadVector(group.block.key, {pages.head, group.group, feature, e.index(0)}, lanes));
+          prefetch(group.ahead.key, {pages.head, group.group, place, e.index(byte / elementBytes)});
+      SmallVector<Value> indices = {pages.head, group.group, place, e.index(0)};
+      loaded.push_back(shape.widens() ? e.loadRaw(group.block.key, indices, lanes) : e.loadVector(group.block.key, indices, lanes));
     }
+    return loaded;
+  }
+
+  Value numberOf(Value raw) {
+    return shape.state.isQuantized() ? e.numberOf(raw) : widenSmallFloat(e, raw, shape.convertsHalf);
+  }
+
+  void addProducts(const Values &numbers, Value feature, Values &sums) {
     for (int64_t row = 0; row < count; ++row) {
       Value query = e.broadcast(e.load(buffers.query, {folded(row), feature}), lanes);
-      for (auto [i, key] : llvm::enumerate(loaded)) {
-        Value &sum = sums[row * keys.size() + i];
+      for (auto [i, key] : llvm::enumerate(numbers)) {
+        Value &sum = sums[row * numbers.size() + i];
         sum = e.fma(query, key, sum);
       }
     }
@@ -284,21 +365,22 @@ private:
 
   // accumulator = accumulator * rescale + scores . value, over the slots that some row sees, in ascending order.
   void emitValues() {
-    SmallVector<Piece> pieces = cutIntoVectors(shape.state.getValue(), shape.valueLanes());
-    // Codes become numbers in registers of their own; floats are operands in memory.
-    size_t most = std::max<int64_t>(1, shape.accumulators() / (count + shape.state.isQuantized()));
-    size_t passes = llvm::divideCeil(pieces.size(), most), together = llvm::divideCeil(pieces.size(), passes);
+    SmallVector<ValuePiece> pieces = valuePieces(shape);
+    size_t most = std::max<int64_t>(1, shape.accumulators() / (count + shape.widens() + shape.state.isHalved()));
+    size_t unit = shape.state.isHalved() && most > 1 ? 2 : 1; // halves of a byte stay together where there is room
+    most -= most % unit;
+    size_t passes = llvm::divideCeil(pieces.size(), most), together = llvm::alignTo(llvm::divideCeil(pieces.size(), passes), unit);
     for (size_t start = 0; start < pieces.size(); start += together)
       emitValuePieces(ArrayRef(pieces).slice(start, std::min(together, pieces.size() - start)));
   }
 
-  void emitValuePieces(ArrayRef<Piece> pieces) {
+  void emitValuePieces(ArrayRef<ValuePiece> pieces) {
     Values sums;
     for (int64_t row = 0; row < count; ++row) {
       Value rescale = scalar(buffers.rescale, row);
-      for (Piece piece : pieces) {
-        Value old = e.loadVector(buffers.accumulator, {folded(row), e.index(piece.offset)}, piece.width);
-        sums.push_back(arith::MulFOp::create(e.builder, e.loc, old, e.broadcast(rescale, piece.width)));
+      for (const ValuePiece &piece : pieces) {
+        Value old = e.loadVector(buffers.accumulator, {folded(row), e.index(piece.features.offset)}, piece.features.width);
+        sums.push_back(arith::MulFOp::create(e.builder, e.loc, old, e.broadcast(rescale, piece.features.width)));
       }
     }
     sums = eachPage(sums, [&](Value page, ValueRange ofPages) {
@@ -307,34 +389,43 @@ private:
     });
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, piece] : llvm::enumerate(pieces))
-        e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.offset)});
+        e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.features.offset)});
   }
 
-  Values valueStep(Value slot, Value inTile, ArrayRef<Piece> pieces, ValueRange carried) {
+  Values valueStep(Value slot, Value inTile, ArrayRef<ValuePiece> pieces, ValueRange carried) {
     Values sums(carried), values;
-    for (Piece piece : pieces) {
-      if (first == 0 && ahead.value && piece.offset * elementBytes % cacheLine == 0)
-        prefetch(ahead.value, {pages.head, slot, e.index(piece.offset)});
-      values.push_back(loadValue(slot, piece));
+    Value bytes;
+    for (auto [i, piece] : llvm::enumerate(pieces)) {
+      if (first == 0 && ahead.value && !piece.upper && piece.place * elementBytes % cacheLine == 0)
+        prefetch(ahead.value, {pages.head, slot, e.index(piece.place)});
+      SmallVector<Value> indices = {pages.head, slot, e.index(piece.place)};
+      if (!shape.widens()) {
+        values.push_back(e.loadVector(block.value, indices, piece.features.width));
+        continue;
+      }
+      if (!piece.upper || i == 0)
+        bytes = e.loadRaw(block.value, indices, piece.features.width);
+      values.push_back(valueOf(bytes, slot, piece));
     }
     for (int64_t row = 0; row < count; ++row) {
       Value weight = e.load(buffers.scores, {folded(row), inTile});
       for (auto [i, piece] : llvm::enumerate(pieces)) {
         Value &sum = sums[row * pieces.size() + i];
-        sum = e.fma(e.broadcast(weight, piece.width), values[i], sum);
+        sum = e.fma(e.broadcast(weight, piece.features.width), values[i], sum);
       }
     }
     return sums;
   }
 
-  Value loadValue(Value slot, Piece piece) {
-    Value value = e.loadVector(block.value, {pages.head, slot, e.index(piece.offset)}, piece.width);
+  Value valueOf(Value raw, Value slot, const ValuePiece &piece) {
     if (!shape.state.isQuantized())
-      return value;
-    Value group = e.index(piece.offset / kvrt::StateType::groupFeatures);
+      return numberOf(raw);
+    int64_t width = piece.features.width;
+    Value code = shape.state.isHalved() ? e.halfOf(raw, piece.upper) : numberOf(raw);
+    Value group = e.index(piece.features.offset / kvrt::StateType::groupFeatures);
     Value scale = e.load(block.valueScales, {pages.head, group, e.index(0), slot});
     Value zero = e.load(block.valueScales, {pages.head, group, e.index(1), slot});
-    return e.fma(value, e.broadcast(scale, piece.width), e.broadcast(zero, piece.width));
+    return e.fma(code, e.broadcast(scale, width), e.broadcast(zero, width));
   }
 
   void prefetchScales(const AttendBlock &of) {
@@ -375,6 +466,8 @@ SmallVector<Piece> quire::cpu::codeGroups(int64_t features) {
 void quire::cpu::emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
                                 ArrayRef<AttendRow> rows, const AttendPages &pages) {
   int64_t folded = rows.size() * shape.group, limit = shape.accumulators() / 2;
+  if (shape.state.isHalved()) // two sums for a row and group of lanes, beside bytes and numbers
+    limit = std::max<int64_t>(1, shape.accumulators() / (3 * std::max<int64_t>(1, shape.lanes() * 4 / shape.vectorBytes)));
   int64_t tiles = (folded + limit - 1) / limit;
   for (int64_t first = 0; tiles > 0; --tiles) {
     int64_t count = (folded - first + tiles - 1) / tiles;

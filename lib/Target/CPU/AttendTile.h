@@ -17,9 +17,14 @@ struct AttendShape {
   int64_t vectorBytes; // of a native vector
   float scale, softcap;
   bool alibi;
+  bool convertsHalf; // whether the processor converts f16
 
   int64_t lanes() const { return state.getLanes(); }
   int64_t valueLanes() const { return vectorBytes / 4; }
+  /// Elements of 8 bits or fewer become numbers in registers of their own; wider ones are operands in memory.
+  bool widens() const { return state.getElement().getIntOrFloatBitWidth() <= 8; }
+  /// How many registers a vector takes on that way.
+  int64_t widening() const { return !widens() ? 0 : state.isQuantized() ? 1 : 3; }
   /// Accumulators that fit the registers beside operands.
   int64_t accumulators() const { return vectorBytes >= 64 ? 24 : 12; }
 };

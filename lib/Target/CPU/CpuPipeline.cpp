@@ -21,6 +21,7 @@ void quire::cpu::buildCpuTargetPipeline(OpPassManager &passes, const CpuTarget &
   passes.addPass(createLowerAppend(LowerAppendOptions{vectorBytes}));
   LowerAttendOptions attend;
   attend.vectorBytes = vectorBytes;
+  attend.convertsHalf = target.convertsHalf();
   attend.breakWith = breakAttend.str();
   passes.addPass(createLowerAttend(attend));
   passes.addPass(createOutlineParallel());

@@ -59,6 +59,11 @@ static int64_t vectorBytesOf(const CpuTarget &target) {
   return subtarget->checkFeatures("+avx2") ? 32 : 16;
 }
 
+bool CpuTarget::convertsHalf() const {
+  auto subtarget = subtargetOf(triple, cpu, featureString());
+  return subtarget && (!llvm::Triple(triple).isX86() || subtarget->checkFeatures("+f16c"));
+}
+
 CpuTarget CpuTarget::host() {
   CpuTarget target;
   target.triple = llvm::sys::getProcessTriple();

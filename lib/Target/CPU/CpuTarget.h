@@ -31,6 +31,8 @@ struct CpuTarget {
   int64_t lanes() const { return nativeVectorBytes / 4; }
   /// Columns of a packed panel.
   int64_t panelWidth() const { return 2 * lanes(); }
+  /// Whether f16 becomes f32 by an instruction.
+  bool convertsHalf() const;
   /// Features as one string.
   std::string featureString() const;
 };

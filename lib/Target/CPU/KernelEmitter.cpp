@@ -2,6 +2,8 @@
 // Emission of kernel code, and the table of kernel functions of a module.
 #include "lib/Target/CPU/KernelEmitter.h"
 
+#include "lib/Target/CPU/SmallFloats.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -156,6 +158,8 @@ Value KernelEmitter::widen(Value value) {
     type = vector.clone(type);
   if (getElementTypeOrSelf(value.getType()).isInteger(8))
     return arith::UIToFPOp::create(builder, loc, type, value);
+  if (isSmallFloat(getElementTypeOrSelf(value.getType())))
+    return widenSmallFloat(*this, value, /*viaHalf=*/false);
   return arith::ExtFOp::create(builder, loc, type, value);
 }
 
@@ -167,6 +171,8 @@ Value KernelEmitter::narrow(Value value, Type element) {
     type = vector.clone(element);
   if (element.isInteger(8))
     return arith::FPToUIOp::create(builder, loc, type, value);
+  if (isSmallFloat(element))
+    return narrowToSmallFloat(*this, value, element);
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 
@@ -183,6 +189,44 @@ Value KernelEmitter::loadVector(Value memref, ValueRange indices, int64_t width)
 }
 void KernelEmitter::storeVector(Value vector, Value memref, ValueRange indices) {
   vector::StoreOp::create(builder, loc, narrow(vector, elementOf(memref)), memref, indices);
+}
+
+Value KernelEmitter::loadRaw(Value memref, ValueRange indices, int64_t width) {
+  if (width == 0)
+    return memref::LoadOp::create(builder, loc, memref, indices);
+  return vector::LoadOp::create(builder, loc, VectorType::get({width}, elementOf(memref)), memref, indices);
+}
+
+// An integer for each element of `like`.
+static Value integers(OpBuilder &builder, Location loc, Type like, int64_t value) {
+  if (auto vector = dyn_cast<VectorType>(like))
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(vector, APInt(vector.getElementTypeBitWidth(), value)));
+  return arith::ConstantIntOp::create(builder, loc, like, value);
+}
+
+Value KernelEmitter::halfOf(Value bytes, bool upper) {
+  auto typeOf = [&](Type element) -> Type {
+    auto vector = dyn_cast<VectorType>(bytes.getType());
+    return vector ? Type(vector.clone(element)) : element;
+  };
+  Type wide = typeOf(builder.getI32Type());
+  Value widened = arith::ExtUIOp::create(builder, loc, wide, bytes);
+  Value half = upper ? Value(arith::ShRUIOp::create(builder, loc, widened, integers(builder, loc, wide, 4)))
+                     : Value(arith::AndIOp::create(builder, loc, widened, integers(builder, loc, wide, 15)));
+  return arith::SIToFPOp::create(builder, loc, typeOf(builder.getF32Type()), half);
+}
+
+void KernelEmitter::storeHalves(Value lower, Value upper, Value memref, ValueRange indices) {
+  Value bytes = narrow(lower, builder.getI8Type());
+  if (upper) {
+    Value high = narrow(upper, builder.getI8Type());
+    high = arith::ShLIOp::create(builder, loc, high, integers(builder, loc, high.getType(), 4));
+    bytes = arith::OrIOp::create(builder, loc, bytes, high);
+  }
+  if (isa<VectorType>(bytes.getType()))
+    vector::StoreOp::create(builder, loc, bytes, memref, indices);
+  else
+    memref::StoreOp::create(builder, loc, bytes, memref, indices);
 }
 
 Value KernelEmitter::mask(int64_t count, int64_t width) {

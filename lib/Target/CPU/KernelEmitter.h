@@ -77,7 +77,8 @@ public:
   /// The greater of two, `b` when `a` is not a number.
   Value greater(Value a, Value b);
 
-  /// Memory of f32, f16, bf16, or i8 for unsigned integers, which take numbers in [0, 256) and drop what is behind the point.
+  /// Memory of f32, f16, bf16, the 8-bit formats of SmallFloats.h, or i8 for unsigned integers, which take numbers in [0, 256) and drop what is behind the
+  /// point.
   Value load(Value memref, mlir::ValueRange indices);
   void store(Value scalar, Value memref, mlir::ValueRange indices);
   Value loadVector(Value memref, mlir::ValueRange indices, int64_t width);
@@ -86,6 +87,14 @@ public:
   void storeFirst(Value vector, int64_t count, Value memref, mlir::ValueRange indices);
   /// The first `count` elements, then zeros.
   Value loadFirst(int64_t count, Value memref, mlir::ValueRange indices, int64_t width);
+  /// Elements of memory as they are, a vector or, with width 0, one.
+  Value loadRaw(Value memref, mlir::ValueRange indices, int64_t width);
+  /// Elements of memory as numbers.
+  Value numberOf(Value raw) { return widen(raw); }
+  /// The lower or the upper half of bytes, each half a number in [0, 16).
+  Value halfOf(Value bytes, bool upper);
+  /// Numbers in [0, 16) as the halves of bytes; `upper` may be null for 0. What is behind the point is dropped.
+  void storeHalves(Value lower, Value upper, Value memref, mlir::ValueRange indices);
   /// An i64 or i32 element as an index.
   Value loadIndex(Value memref, mlir::ValueRange indices);
   Value stackBuffer(llvm::ArrayRef<int64_t> shape);

@@ -35,8 +35,16 @@ void emitAppend(KernelEmitter &e, kvrt::StateType type, int64_t lanes, ValueRang
     e.loop(e.index(0), e.index(type.getHeads()), 1, [&](Value head) {
       StoredRow keyRow(e, key, row, head, type.getKey(), lanes), valueRow(e, value, row, head, type.getValue(), lanes);
       if (type.isQuantized()) {
-        keyRow.quantize(kvrt::KeyScalesOp::create(e.builder, e.loc, state, block), slot);
-        valueRow.quantize(kvrt::ValueScalesOp::create(e.builder, e.loc, state, block), slot);
+        int64_t largest = type.isHalved() ? 15 : 255;
+        keyRow.quantize(kvrt::KeyScalesOp::create(e.builder, e.loc, state, block), slot, largest);
+        valueRow.quantize(kvrt::ValueScalesOp::create(e.builder, e.loc, state, block), slot, largest);
+      }
+      if (type.isHalved()) {
+        auto storeKey = [&](Value at, Value lower, Value upper) { e.storeHalves(lower, upper, keyPage, {head, group, at, lane}); };
+        auto storeValue = [&](Value at, Value lower, Value upper) { e.storeHalves(lower, upper, valuePage, {head, slot, at}); };
+        keyRow.eachByte(1, storeKey);
+        valueRow.eachByte(lanes, storeValue);
+        return;
       }
       keyRow.eachFeature([&](Value feature, Value element) { e.store(element, keyPage, {head, group, feature, lane}); });
       valueRow.eachVector([&](Value feature, Value elements) { e.storeVector(elements, valuePage, {head, slot, feature}); });

@@ -344,7 +344,7 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
       return op.emitOpError("expected break=causal, window, scale, heads, block or parts, but got '") << breakWith << "'";
     if (!isa<MemRefType>(op.getQuery().getType()))
       return op.emitOpError("expected memrefs: lower-attend runs after bufferization");
-    AttendPlan plan(op, {vectorBytes, prefetchTokens, partTokens, tileTokens, breakWith});
+    AttendPlan plan(op, {vectorBytes, prefetchTokens, partTokens, tileTokens, convertsHalf, breakWith});
     OpBuilder builder(op);
     KernelEmitter e(builder, op.getLoc());
     AttendRows rows(e, plan, op.getBatch());

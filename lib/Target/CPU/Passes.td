@@ -47,6 +47,7 @@ def LowerAttend : Pass<"lower-attend", "::mlir::ModuleOp"> {
                  Option<"prefetchTokens", "prefetch-tokens", "int64_t", "64", "tokens between a page and its prefetch">,
                  Option<"partTokens", "part-tokens", "int64_t", "::quire::cpu::attendPartTokens", "tokens of the smallest parts">,
                  Option<"tileTokens", "tile-tokens", "int64_t", "128", "tokens of pages that share a step of the softmax, at most, unless one has more">,
+                 Option<"convertsHalf", "converts-half", "bool", "true", "whether the processor converts f16, by which elements of 8 bits become numbers">,
                  Option<"breakWith", "break", "std::string", "", "for tests of certificates, an error in the code: causal, window, scale, heads, block or parts">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];

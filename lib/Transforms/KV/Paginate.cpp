@@ -80,6 +80,9 @@ Type storedElement(StringRef name, Type element) {
       .Case("f16", builder.getF16Type())
       .Case("bf16", builder.getBF16Type())
       .Case("int8", builder.getI8Type())
+      .Case("int4", builder.getIntegerType(4))
+      .Case("fp8_e4m3", Float8E4M3FNType::get(element.getContext()))
+      .Case("fp8_e5m2", Float8E5M2Type::get(element.getContext()))
       .Default(Type());
 }
 
@@ -92,7 +95,7 @@ struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
       return signalPassFailure();
     }
     if (!storedElement(kvType, Float32Type::get(&getContext()))) {
-      getOperation().emitError() << "expected kv-type model, f16, bf16 or int8, but got '" << kvType << "'";
+      getOperation().emitError() << "expected kv-type model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2, but got '" << kvType << "'";
       return signalPassFailure();
     }
     moveSelectsUp(getOperation());

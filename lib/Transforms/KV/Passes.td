@@ -22,7 +22,7 @@ def PaginatePass : Pass<"paginate", "::mlir::ModuleOp"> {
     moves up through them. Values do not change; the runtime finds rows through block tables from here on.
   }];
   let options = [Option<"blockTokens", "block-tokens", "int64_t", "16", "tokens of a block, a power of two">,
-                 Option<"kvType", "kv-type", "std::string", "\"model\"", "how K and V are stored: model (as in the graph), f16, bf16 or int8">];
+                 Option<"kvType", "kv-type", "std::string", "\"model\"", "how K and V are stored: model (as in the graph), f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2">];
   let dependentDialects = ["::quire::kv::KVDialect"];
 }
 

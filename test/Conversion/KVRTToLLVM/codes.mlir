@@ -1,5 +1,5 @@
 // RUN: quire-opt %s --convert-kvrt-to-llvm | FileCheck %s
-// Blocks of codes: where K's scales, V, and V's scales begin.
+// Blocks of codes of 8 bits: where K's scales, V, and V's scales begin.
 
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = i8, block = 16, lanes = 8>
 

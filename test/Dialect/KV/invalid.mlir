@@ -6,7 +6,7 @@ func.func private @bad(!kv.state<heads = 0, key = 4, value = 4, element = f32, l
 
 // -----
 
-// expected-error @+1 {{expected a float element or i8, but got 'i16'}}
+// expected-error @+1 {{expected a float element, i8 or i4, but got 'i16'}}
 func.func private @bad(!kv.state<heads = 1, key = 4, value = 4, element = i16, layout = #kv.contiguous>)
 
 // -----

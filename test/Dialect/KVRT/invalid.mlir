@@ -15,14 +15,23 @@ func.func private @state() -> !kvrt.state<heads = 0, key = 64, value = 64, eleme
 
 // -----
 
-// expected-error @+1 {{expected element f32, f16, bf16 or i8, but got 'f64'}}
+// expected-error @+1 {{expected element f32, f16, bf16, i8, i4, f8E4M3FN or f8E5M2, but got 'f64'}}
 func.func private @state() -> !kvrt.state<heads = 2, key = 64, value = 64, element = f64, block = 16, lanes = 8>
 
 // -----
 
 func.func @scales(%s: !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>, %block: index) {
-  // expected-error @+1 {{expected a state of elements i8, but got '!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>'}}
+  // expected-error @+1 {{expected a state of elements i8 or i4, but got '!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>'}}
   %k = kvrt.key_scales %s[%block] : !kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>
+  return
+}
+
+// -----
+
+// Numbers of 8 bits have none either.
+func.func @scales(%s: !kvrt.state<heads = 2, key = 64, value = 64, element = f8E5M2, block = 16, lanes = 8>, %block: index) {
+  // expected-error @+1 {{expected a state of elements i8 or i4, but got '!kvrt.state<heads = 2, key = 64, value = 64, element = f8E5M2, block = 16, lanes = 8>'}}
+  %v = kvrt.value_scales %s[%block] : !kvrt.state<heads = 2, key = 64, value = 64, element = f8E5M2, block = 16, lanes = 8>
   return
 }
 

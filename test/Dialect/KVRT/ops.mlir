@@ -85,6 +85,14 @@ func.func @buffers(%batch: !kvrt.batch, %block: index) {
   %ksc = memref.cast %ks : memref<2x2x2x16xf32> to memref<?x2x2x16xf32>
   %vs = kvrt.value_scales %codes[%block] : !kvrt.state<heads = 2, key = 192, value = 128, element = i8, block = 16, lanes = 8>
   %vsc = memref.cast %vs : memref<2x1x2x16xf32> to memref<?x1x2x16xf32>
+  // Two codes of 4 bits are one byte; an odd number of them leaves half a byte.
+  // CHECK: memref.cast %{{.*}} : memref<2x2x10x8xi8> to
+  // CHECK: memref.cast %{{.*}} : memref<2x16x16xi8> to
+  %halves = kvrt.acquire %batch, 2 : !kvrt.state<heads = 2, key = 19, value = 32, element = i4, block = 16, lanes = 8>
+  %kh = kvrt.key_page %halves[%block] : !kvrt.state<heads = 2, key = 19, value = 32, element = i4, block = 16, lanes = 8>
+  %khc = memref.cast %kh : memref<2x2x10x8xi8> to memref<?x2x10x8xi8>
+  %vh = kvrt.value_page %halves[%block] : !kvrt.state<heads = 2, key = 19, value = 32, element = i4, block = 16, lanes = 8>
+  %vhc = memref.cast %vh : memref<2x16x16xi8> to memref<?x16x16xi8>
   // The shape of a page follows from the state.
   // CHECK: memref.cast %{{.*}} : memref<2x2x64x8xf16> to
   %kc = memref.cast %k : memref<2x2x64x8xf16> to memref<?x2x64x8xf16>

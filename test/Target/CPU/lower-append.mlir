@@ -48,6 +48,52 @@ func.func @codes(%s: !state, %batch: !kvrt.batch, %k: memref<?x2x160xf32>, %v: m
 
 // -----
 
+// Two codes of 4 bits share a byte: features 0 and 3 of 5, 1 and 4, then 2 alone.
+!state = !kvrt.state<heads = 2, key = 5, value = 40, element = i4, block = 16, lanes = 8>
+
+func.func @halves(%s: !state, %batch: !kvrt.batch, %k: memref<?x2x5xf32>, %v: memref<?x2x40xf32>) {
+  kvrt.append %k, %v into %s, %batch : memref<?x2x5xf32>, memref<?x2x40xf32>, !state
+  return
+}
+
+// CHECK-LABEL: func.func private @append
+// CHECK: %[[KPAGE:.*]] = kvrt.key_page
+// CHECK: %[[VPAGE:.*]] = kvrt.value_page
+// CHECK: kvrt.value_scales
+// CHECK: scf.for %[[PAIR:.*]] = %c0{{.*}} to %c2
+// CHECK: %[[UPPER:.*]] = arith.addi %[[PAIR]], %c3{{.*}}
+// CHECK: memref.load %{{.*}}, %[[UPPER]]] : memref<?x2x5xf32>
+// CHECK: %[[LOW:.*]] = arith.fptoui %{{.*}} : f32 to i8
+// CHECK: %[[HIGH:.*]] = arith.fptoui %{{.*}} : f32 to i8
+// CHECK: %[[SHIFTED:.*]] = arith.shli %[[HIGH]], %c4_i8
+// CHECK: %[[BYTE:.*]] = arith.ori %[[LOW]], %[[SHIFTED]] : i8
+// CHECK: memref.store %[[BYTE]], %[[KPAGE]][%{{.*}}, %{{.*}}, %[[PAIR]], %{{.*}}] : memref<2x2x3x8xi8>
+// CHECK: %[[LAST:.*]] = arith.fptoui %{{.*}} : f32 to i8
+// CHECK: memref.store %[[LAST]], %[[KPAGE]]
+// CHECK: vector.store %{{.*}}, %[[VPAGE]]{{.*}} : memref<2x16x20xi8>, vector<8xi8>
+// CHECK: vector.store %{{.*}}, %[[VPAGE]]{{.*}} : memref<2x16x20xi8>, vector<4xi8>
+
+// -----
+
+// Numbers of 8 bits have no scales; 1138753536 is the largest of them, 448, and what is beyond becomes NaN.
+!state = !kvrt.state<heads = 2, key = 16, value = 16, element = f8E4M3FN, block = 16, lanes = 8>
+
+func.func @small_floats(%s: !state, %batch: !kvrt.batch, %k: memref<?x2x16xf32>, %v: memref<?x2x16xf32>) {
+  kvrt.append %k, %v into %s, %batch : memref<?x2x16xf32>, memref<?x2x16xf32>, !state
+  return
+}
+
+// CHECK-LABEL: func.func private @append
+// CHECK-NOT: kvrt.key_scales
+// CHECK: %[[FITS:.*]] = arith.cmpi ult, %{{.*}}, %c1138753537_i32
+// CHECK: arith.select %[[FITS]], %{{.*}}, %c127_i32
+// CHECK: arith.bitcast %{{.*}} : i8 to f8E4M3FN
+// CHECK: memref.store %{{.*}} : memref<2x2x16x8xf8E4M3FN>
+// CHECK: arith.bitcast %{{.*}} : vector<8xi8> to vector<8xf8E4M3FN>
+// CHECK: vector.store %{{.*}} : memref<2x16x16xf8E4M3FN>, vector<8xf8E4M3FN>
+
+// -----
+
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
 func.func @tensors(%s: !state, %batch: !kvrt.batch, %k: tensor<?x2x64xf32>) {
   // expected-error @+1 {{expected memrefs: lower-append runs after bufferization}}

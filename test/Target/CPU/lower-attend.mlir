@@ -1,4 +1,5 @@
 // RUN: quire-opt %s --lower-attend --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: quire-opt %s --lower-attend=converts-half=false --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=NO-HALF
 
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
 
@@ -77,6 +78,53 @@ func.func @codes(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: me
 // CHECK: vector.load %[[KS]]{{.*}} : memref<2x1x2x16xf32>, vector<8xf32>
 // CHECK: vector.load %{{.*}} : memref<2x16x64xi8>, vector<8xi8>
 // CHECK: memref.load %[[VS]]{{.*}} : memref<2x1x2x16xf32>
+
+// -----
+
+// Bytes of two codes are loaded once; the lower halves are features 0 to 31, the upper ones 32 to 63.
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = i4, block = 16, lanes = 8>
+
+func.func @halves(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: memref<?x2x64xf32>) {
+  kvrt.attend ins(%q, %s, %batch : memref<?x2x64xf32>, !state) outs(%o : memref<?x2x64xf32>) {scale = 0.125 : f32}
+  return
+}
+
+// CHECK-LABEL: func.func private @attend_2x64(
+// CHECK: vector.load %{{.*}} : memref<2x2x32x8xi8>, vector<8xi8>
+// CHECK: %[[BYTES:.*]] = vector.load %{{.*}} : memref<2x2x32x8xi8>, vector<8xi8>
+// CHECK: %[[WIDE:.*]] = arith.extui %[[BYTES]] : vector<8xi8> to vector<8xi32>
+// CHECK: arith.andi %[[WIDE]], %cst{{.*}} : vector<8xi32>
+// CHECK: arith.sitofp %{{.*}} : vector<8xi32> to vector<8xf32>
+// CHECK: vector.fma
+// CHECK: arith.shrui %{{.*}}, %cst{{.*}} : vector<8xi32>
+// CHECK: vector.fma
+// CHECK: %[[VBYTES:.*]] = vector.load %{{.*}} : memref<2x16x32xi8>, vector<8xi8>
+// CHECK: arith.extui %[[VBYTES]]
+// CHECK: arith.extui %[[VBYTES]]
+// CHECK-NOT: arith.extui %[[VBYTES]]
+// CHECK: vector.load %{{.*}} : memref<2x16x32xi8>, vector<8xi8>
+
+// -----
+
+// Numbers of 8 bits go by f16 where the processor converts that.
+!state = !kvrt.state<heads = 2, key = 64, value = 64, element = f8E5M2, block = 16, lanes = 8>
+
+func.func @small_floats(%s: !state, %batch: !kvrt.batch, %q: memref<?x2x64xf32>, %o: memref<?x2x64xf32>) {
+  kvrt.attend ins(%q, %s, %batch : memref<?x2x64xf32>, !state) outs(%o : memref<?x2x64xf32>) {scale = 0.125 : f32}
+  return
+}
+
+// CHECK-LABEL: func.func private @attend_2x64(
+// CHECK-NOT: kvrt.key_scales
+// CHECK: vector.load %{{.*}} : memref<2x2x64x8xf8E5M2>, vector<8xf8E5M2>
+// CHECK: arith.bitcast %{{.*}} : vector<8xi16> to vector<8xf16>
+// CHECK: arith.extf %{{.*}} : vector<8xf16> to vector<8xf32>
+// CHECK: vector.load %{{.*}} : memref<2x16x64xf8E5M2>, vector<8xf8E5M2>
+// NO-HALF: vector.load %{{.*}} : memref<2x2x64x8xf8E5M2>, vector<8xf8E5M2>
+// NO-HALF-NOT: vector<8xf16>
+// NO-HALF: vector.load %{{.*}} : memref<2x16x64xf8E5M2>, vector<8xf8E5M2>
+// NO-HALF-NOT: vector<8xf16> to vector<8xf32>
+// NO-HALF: return
 
 // -----
 

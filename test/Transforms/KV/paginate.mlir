@@ -7,12 +7,18 @@
 // RUN: quire-opt %s --paginate=kv-type=int8 --verify-paged | FileCheck %s --check-prefix=INT8
 // RUN: quire-opt %s --paginate=kv-type=f16 | FileCheck %s --check-prefix=F16
 // RUN: quire-opt %s --paginate=kv-type=bf16 | FileCheck %s --check-prefix=BF16
-// RUN: not quire-opt %s --paginate=kv-type=int4 2>&1 | FileCheck %s --check-prefix=NO-TYPE
+// RUN: quire-opt %s --paginate=kv-type=int4 --verify-paged | FileCheck %s --check-prefix=INT4
+// RUN: quire-opt %s --paginate=kv-type=fp8_e4m3 --verify-paged | FileCheck %s --check-prefix=E4M3
+// RUN: quire-opt %s --paginate=kv-type=fp8_e5m2 --verify-paged | FileCheck %s --check-prefix=E5M2
+// RUN: not quire-opt %s --paginate=kv-type=int2 2>&1 | FileCheck %s --check-prefix=NO-TYPE
 
 // INT8: !kv.state<heads = 1, key = 4, value = 4, element = i8, layout = #kv.paged<block = 16>>
 // F16: !kv.state<heads = 1, key = 4, value = 4, element = f16, layout = #kv.paged<block = 16>>
 // BF16: !kv.state<heads = 1, key = 4, value = 4, element = bf16, layout = #kv.paged<block = 16>>
-// NO-TYPE: error: expected kv-type model, f16, bf16 or int8, but got 'int4'
+// INT4: !kv.state<heads = 1, key = 4, value = 4, element = i4, layout = #kv.paged<block = 16>>
+// E4M3: !kv.state<heads = 1, key = 4, value = 4, element = f8E4M3FN, layout = #kv.paged<block = 16>>
+// E5M2: !kv.state<heads = 1, key = 4, value = 4, element = f8E5M2, layout = #kv.paged<block = 16>>
+// NO-TYPE: error: expected kv-type model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2, but got 'int2'
 // ODD: error: expected a block of a power of two of tokens, but got 24
 // AGAIN: remark: {{.*}}no contiguous state is here
 

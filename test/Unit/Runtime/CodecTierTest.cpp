@@ -289,8 +289,11 @@ TEST(CodecTier, PoolsSayWhatTheyStoreAndRefuse) {
   EXPECT_STREQ(quire_last_error(), "slow tier: no codec zip");
   PageGeometry geometry;
   ASSERT_TRUE(PageGeometry::make(shaped.info, 1, geometry).ok());
-  ShapedInfo codes(1, QUIRE_ELEMENT_I8);
-  uint64_t bytes;
-  EXPECT_EQ(CodecTier::slotBytes(Codec::Int8G128, codes.info, geometry, bytes).text(),
-            "slow tier: codec int8_g128 takes elements f32, f16 and bf16, but layer 0 has codes already");
+  for (auto [element, name] : {std::pair(QUIRE_ELEMENT_I8, "i8"), std::pair(QUIRE_ELEMENT_I4, "i4"), std::pair(QUIRE_ELEMENT_FP8_E4M3, "fp8_e4m3"),
+                               std::pair(QUIRE_ELEMENT_FP8_E5M2, "fp8_e5m2")}) {
+    ShapedInfo narrow(1, element);
+    uint64_t bytes;
+    EXPECT_EQ(CodecTier::slotBytes(Codec::Int8G128, narrow.info, geometry, bytes).text(),
+              std::string("slow tier: codec int8_g128 takes elements f32, f16 and bf16, but layer 0 has ") + name + " already");
+  }
 }

@@ -237,7 +237,7 @@ TEST_F(Load, ManifestAgainstCode) {
       {"layers/1/kv_heads", 2, "keys and values do not fit into 640 bytes"},
       {"layers/0/lanes", 3, "lanes: 3 does not divide block_tokens 16"},
       {"layers/0/lanes", 8, "layer 0 differs"},
-      {"layers/0/element", "f64", "layers[0].element: expected f32, f16, bf16 or i8, but got \"f64\""},
+      {"layers/0/element", "f64", "layers[0].element: expected f32, f16, bf16, i8, i4, fp8_e4m3 or fp8_e5m2, but got \"f64\""},
       {"layers/0/element", "f16", "layer 0 differs"},
       {"layers/2/value_offset", 0, "value_offset: expected 1 to"},
       {"layers/2", 5, "layers[2]: expected an object, but got 5"},

@@ -44,7 +44,7 @@ static AttendCase withLanes(AttendCase c) {
 }
 
 AttendFixture::AttendFixture(const AttendCase &parameters)
-    : c(withLanes(parameters)), model(moduleText()), runtime(model.info) {}
+    : c(withLanes(parameters)), model(moduleText(), c.target ? *c.target : cpu::CpuTarget::host()), runtime(model.info) {}
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
@@ -104,8 +104,10 @@ float AttendFixture::datum(Kind kind, int64_t sequence, int64_t position, int64_
   x *= 0xbf58476d1ce4e5b9ull;
   x ^= x >> 32;
   float value = static_cast<float>(x & 0xffff) / 32768.0f - 1.0f;
-  if (kind == c.infiniteKind && position == c.infinitePosition && feature == 3)
-    return INFINITY;
+  if (kind == c.strangeKind && position == c.strangePosition && feature == 3)
+    return c.strange;
+  if (kind == valueKind && c.values)
+    return c.values(sequence, head, feature);
   return rounded(c.activation, kind == queryKind ? 2.0f * value : value);
 }
 

@@ -5,6 +5,8 @@
 
 #include "test/Unit/Target/CompiledModel.h"
 
+#include <functional>
+#include <limits>
 #include <optional>
 
 namespace quire::test {
@@ -22,8 +24,11 @@ struct AttendCase {
   int64_t places = 512; // for results over parts; 0: none
   std::string activation = "f32"; // of queries, keys and values as they come
   bool observe = false;
-  int infiniteKind = -1; // 0: K, 1: V; feature 3 of a position is infinite
-  int64_t infinitePosition = 0;
+  int strangeKind = -1; // 0: K, 1: V; feature 3 of a position is `strange`
+  int64_t strangePosition = 0;
+  float strange = std::numeric_limits<float>::infinity();
+  std::function<float(int64_t sequence, int64_t head, int64_t feature)> values; // V, if set, of every position
+  std::optional<cpu::CpuTarget> target; // nothing: the host's
 };
 
 /// One sequence of a case: tokens before the step and in it.

@@ -109,6 +109,8 @@ std::vector<AttendCase> cases() {
   variant("everything_f16", [](AttendCase &c) {
     c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 800, c.block = 32, c.element = "f16";
   });
+  variant("window_i4", [](AttendCase &c) { c.window = 700, c.element = "i4"; });
+  variant("e4m3", [](AttendCase &c) { c.element = "f8E4M3FN"; });
   variant("bidirectional", [](AttendCase &c) { c.causal = false; });
   variant("block_of_48", [](AttendCase &c) { c.block = 48; });
   variant("odd_features", [](AttendCase &c) { c.key = 20, c.value = 12; });

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+using namespace quire;
 using namespace quire::test;
 
 namespace {
@@ -59,33 +60,102 @@ TEST_P(Attend, MatchesDouble) {
   }
 }
 
-// Codes cannot hold a number that is not finite: what reads its group is not a number, and nothing else.
-TEST(AttendCodes, KeepThatSomethingWasNotFinite) {
-  for (int kind : {0, 1}) {
-    AttendCase c;
-    c.queryHeads = c.heads = 2;
-    c.key = c.value = 160;
-    c.element = "i8";
-    c.infiniteKind = kind;
-    c.infinitePosition = 20;
-    AttendFixture fixture(c);
-    std::vector<Piece> pieces = {{0, 20, 1}, {1, 3, 30}, {2, 5, 2}};
-    std::vector<float> actual = fixture.run(pieces);
-    std::vector<double> expected = fixture.expected(pieces);
-    size_t lost = 0;
-    for (size_t i = 0; i < actual.size(); ++i) {
-      ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << "element " << i;
-      lost += std::isnan(actual[i]);
+// Elements of few bits cannot hold every number. What cannot be held is not a number when it is read, and so is what else shares its scale.
+TEST(AttendNarrow, KeepsThatSomethingWasNotHeld) {
+  struct Strange {
+    const char *element;
+    float number;
+    size_t features; // of V that are lost
+  };
+  for (const Strange &strange : {Strange{"i8", INFINITY, 128}, {"i4", -INFINITY, 128}, {"i4", NAN, 128}, {"f8E4M3FN", INFINITY, 1}, {"f8E4M3FN", NAN, 1},
+                                 {"f8E4M3FN", -449.0f, 1}, {"f8E5M2", -INFINITY, 1}, {"f8E5M2", NAN, 1}, {"f8E5M2", 57345.0f, 1}})
+    for (int kind : {0, 1}) {
+      SCOPED_TRACE(std::string(strange.element) + " " + std::to_string(strange.number) + " in " + (kind ? "V" : "K"));
+      AttendCase c;
+      c.queryHeads = c.heads = 2;
+      c.key = c.value = 160;
+      c.element = strange.element;
+      c.strangeKind = kind;
+      c.strangePosition = 20;
+      c.strange = strange.number;
+      AttendFixture fixture(c);
+      std::vector<Piece> pieces = {{0, 20, 1}, {1, 3, 30}, {2, 5, 2}};
+      std::vector<float> actual = fixture.run(pieces);
+      std::vector<double> expected = fixture.expected(pieces);
+      size_t lost = 0;
+      for (size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << "element " << i;
+        lost += std::isnan(actual[i]);
+      }
+      // Rows that see position 20: one of the first sequence, 13 of the second.
+      EXPECT_EQ(lost, 14u * 2 * (kind == 0 ? 160 : strange.features));
     }
-    // Rows that see position 20: one of the first sequence, 13 of the second; of V only the first group is lost.
-    EXPECT_EQ(lost, 14u * 2 * (kind == 0 ? 160 : 128));
+}
+
+// The largest numbers of each format are held, and read as they are.
+TEST(AttendNarrow, HoldsTheLargestNumbers) {
+  for (auto [element, number] : {std::pair("f8E4M3FN", -448.0f), std::pair("f8E5M2", 57344.0f)}) {
+    AttendCase c;
+    c.queryHeads = c.heads = c.key = 1;
+    c.value = 8;
+    c.element = element;
+    c.strangeKind = 1;
+    c.strange = number;
+    AttendFixture fixture(c);
+    EXPECT_EQ(fixture.run({{0, 0, 1}})[3], number) << element;
   }
 }
 
+// A token that is alone attends to itself only, so that the output is what is stored of its V. Bits of numbers are taken from a list of all upper halves,
+// which has every tie, with two lower halves, and what comes out must have the bits that the runtime's conversions give.
+TEST(AttendNarrow, ConvertsAsTheRuntimeDoes) {
+  constexpr int64_t features = 256, heads = 4, tokens = 128;
+  cpu::CpuTarget withoutHalf = cpu::CpuTarget::named("x86-64", {"+avx2", "+fma"});
+  EXPECT_FALSE(withoutHalf.convertsHalf());
+  EXPECT_TRUE(cpu::CpuTarget::named("haswell").convertsHalf());
+  for (const char *element : {"f8E4M3FN", "f8E5M2"})
+    for (bool half : {true, false}) {
+      SCOPED_TRACE(std::string(element) + (half ? " by f16" : ""));
+      AttendCase c;
+      c.queryHeads = c.heads = heads;
+      c.key = 4;
+      c.value = features;
+      c.element = element;
+      c.values = [](int64_t sequence, int64_t head, int64_t feature) {
+        uint32_t number = static_cast<uint32_t>((sequence * heads + head) * features + feature), bits = number << 16 | number >> 16;
+        float value;
+        std::memcpy(&value, &bits, 4);
+        return value;
+      };
+      if (!half)
+        c.target = withoutHalf;
+      AttendFixture fixture(c);
+      ASSERT_NE(fixture.model.info, nullptr);
+      std::vector<Piece> pieces;
+      for (int64_t id = 0; id < tokens; ++id)
+        pieces.push_back({id, 0, 1});
+      std::vector<float> actual = fixture.run(pieces);
+      fixture.checkPages();
+      std::vector<double> expected = fixture.expected(pieces);
+      size_t numbers = 0;
+      for (size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_EQ(std::isnan(actual[i]), std::isnan(expected[i])) << "element " << i;
+        if (!std::isnan(actual[i]))
+          ASSERT_EQ(actual[i], static_cast<float>(expected[i])) << "element " << i;
+        numbers += !std::isnan(actual[i]);
+      }
+      EXPECT_GT(numbers, actual.size() / 2);
+      EXPECT_LT(numbers, actual.size());
+    }
+}
+
 // What observed attention leaves of each block are the shares of the last rows, whether keys are cut into parts or not.
-TEST(AttendObserved, SharesMatchDouble) {
+class AttendObserved : public testing::TestWithParam<const char *> {};
+
+TEST_P(AttendObserved, SharesMatchDouble) {
   for (bool cut : {false, true}) {
     AttendCase c = heads("observed", 6, 2, 64, 64);
+    c.element = GetParam();
     c.observe = c.sinks = c.alibi = true;
     c.window = cut ? 0 : 40;
     AttendFixture fixture(c);
@@ -112,25 +182,29 @@ TEST(AttendObserved, SharesMatchDouble) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Elements, AttendObserved, testing::Values("f32", "i8", "i4", "f8E4M3FN", "f8E5M2"));
+
 // A page is read in whole vectors of the target, and the pages to come are prefetched into the second-level cache.
 TEST(AttendCode, UsesVectorsOfTheTarget) {
-  for (const char *element : {"f32", "i8"}) {
+  for (const char *element : {"f32", "i8", "i4", "f8E4M3FN", "f8E5M2"}) {
     AttendCase c = heads("code", 2, 2, 64, 64);
     c.element = element;
     c.lanes = 16;
+    bool constants = c.element == "i4" || c.element.rfind("f8", 0) == 0; // masks, which the code generator may keep on the stack
     std::string text = AttendFixture(c).moduleText();
     std::string avx512 = assemblyOf(text, quire::cpu::CpuTarget::named("znver4"));
     EXPECT_NE(avx512.find("vfmadd231ps\t%zmm"), std::string::npos);
     EXPECT_NE(avx512.find("prefetcht1"), std::string::npos);
-    std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell"));
+    c.lanes = 8;
+    std::string avx2 = assemblyOf(text, quire::cpu::CpuTarget::named("haswell")), avx2Lanes8 = assemblyOf(AttendFixture(c).moduleText(), quire::cpu::CpuTarget::named("haswell"));
     EXPECT_NE(avx2.find("vfmadd231ps\t%ymm"), std::string::npos);
     EXPECT_EQ(avx2.find("%zmm"), std::string::npos);
-    for (const std::string &assembly : {avx2, avx512}) {
+    for (const std::string &assembly : {avx2, avx2Lanes8, avx512}) {
       std::vector<std::string> loops = multiplyAddLoopsOf(assembly);
       EXPECT_GE(loops.size(), 4u);
       for (const std::string &loop : loops) // but the polynomial of the softmax, which rounds
         if (loop.find("vrndscale") == std::string::npos && loop.find("vround") == std::string::npos)
-          EXPECT_FALSE(spillsVectors(loop)) << element << "\n" << loop;
+          EXPECT_FALSE(constants ? spillsResults(loop) : spillsVectors(loop)) << element << "\n" << loop;
     }
   }
 }
@@ -162,6 +236,24 @@ std::vector<AttendCase> cases() {
   variant("codes_f16_lanes16", [](AttendCase &c) { c.element = "i8", c.activation = "f16", c.lanes = 16, c.block = 32; });
   variant("codes_d192x80", [](AttendCase &c) { c.element = "i8", c.key = 192, c.value = 80; });
   variant("codes_d20x264", [](AttendCase &c) { c.element = "i8", c.key = 20, c.value = 264; });
+  for (auto [element, label] : {std::pair("i4", "halves"), std::pair("f8E4M3FN", "e4m3"), std::pair("f8E5M2", "e5m2")}) {
+    std::string of = label;
+    auto narrow = [&, stored = element](const std::string &name, auto change) {
+      variant((of + name).c_str(), [&](AttendCase &c) {
+        c.element = stored;
+        change(c);
+      });
+    };
+    narrow("", [](AttendCase &c) { c.longest = 1000; });
+    narrow("_all", [](AttendCase &c) { c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300, c.block = 8, c.lanes = 4; });
+    narrow("_f16_lanes16", [](AttendCase &c) { c.activation = "f16", c.lanes = 16, c.block = 32; });
+    narrow("_mqa8_d80", [](AttendCase &c) { c.queryHeads = 8, c.heads = 1, c.key = c.value = 80; });
+    narrow("_h9x3_d96_block8", [](AttendCase &c) { c.queryHeads = 9, c.heads = 3, c.key = c.value = 96, c.block = 8; });
+    narrow("_mha_d192x128", [](AttendCase &c) { c.queryHeads = c.heads = 2, c.key = 192, c.value = 128; });
+    narrow("_d21x265", [](AttendCase &c) { c.key = 21, c.value = 265; });
+    narrow("_d1x3", [](AttendCase &c) { c.key = 1, c.value = 3; });
+    narrow("_chunk_bidirectional", [](AttendCase &c) { c.chunk = 12, c.causal = false; });
+  }
   variant("bf16_throughout", [](AttendCase &c) { c.element = c.activation = "bf16"; });
   return all;
 }

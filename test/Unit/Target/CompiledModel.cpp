@@ -60,6 +60,10 @@ std::vector<std::string> quire::test::multiplyAddLoopsOf(const std::string &asse
   return loops;
 }
 
+bool quire::test::spillsResults(const std::string &loop) {
+  return std::regex_search(loop, std::regex("%[yz]mm[0-9]+, [0-9]*\\(%rsp\\)\\n"));
+}
+
 bool quire::test::spillsVectors(const std::string &loop) {
   static const std::regex spill("[^,(]*[0-9]*\\(%rsp\\)");
   std::istringstream lines(loop);

@@ -36,6 +36,8 @@ std::string assemblyOf(const std::string &text, const cpu::CpuTarget &target);
 std::vector<std::string> multiplyAddLoopsOf(const std::string &assembly);
 /// Whether a loop moves a vector register to or from a fixed place on the stack.
 bool spillsVectors(const std::string &loop);
+/// Whether a loop moves a vector register to a fixed place on the stack: what it computes, not a constant that it reads from there.
+bool spillsResults(const std::string &loop);
 
 /// What emitSharedObject says of the module, to `path` or a temporary file; empty when it succeeds.
 std::string emissionError(const std::string &text, const cpu::CpuTarget &target, const std::string &path = {});
