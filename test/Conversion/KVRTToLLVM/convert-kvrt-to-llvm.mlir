@@ -37,7 +37,7 @@ func.func @step(%batch: !kvrt.batch) {
   // CHECK: llvm.getelementptr %{{.*}}[2]
   // CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr, !llvm.ptr) -> ()
   // CHECK: llvm.intr.lifetime.end
-  kvrt.parallel_call @piece(%n) on %batch grain 4 captures(%w, %s, %batch : memref<100xf32>, !state, !kvrt.batch)
+  kvrt.parallel_call @piece(%n) on %batch grain 4 captures(%w, %p, %s, %batch : memref<100xf32>, memref<?xi64>, !state, !kvrt.batch)
   // CHECK: llvm.getelementptr %{{.*}}[4]
   // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64) -> ()
   kvrt.release %s, %batch : !state
@@ -45,7 +45,7 @@ func.func @step(%batch: !kvrt.batch) {
 }
 
 // CHECK-LABEL: llvm.func internal @piece(
-func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %s: !state, %batch: !kvrt.batch) {
+func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %p: memref<?xi64>, %s: !state, %batch: !kvrt.batch) {
   %k = kvrt.key_page %s[%begin] : !state
   // V lies 4096 bytes into the block.
   // CHECK: llvm.mlir.constant(4096 : i64)
