@@ -24,7 +24,7 @@ ShapeModel::ShapeModel(const Shape &shape, Work work) {
   int64_t keys = shape.kvHeads * shape.blockTokens * runtime::storedBytes(shape.element, shape.headDim);
   int64_t lanes = shape.blockTokens % 16 == 0 ? 16 : 1;
   layers_.assign(static_cast<size_t>(shape.layers),
-                 {shape.kvHeads, shape.headDim, shape.headDim, shape.element, lanes, keys, alignTo64(2 * keys), 0, 0});
+                 {shape.kvHeads, shape.headDim, shape.headDim, shape.element, lanes, keys, alignTo64(2 * keys), 0, 0, 0});
   info_.struct_size = sizeof(info_);
   info_.abi_version = QUIRE_MODEL_ABI_VERSION;
   info_.vocabulary = 1;

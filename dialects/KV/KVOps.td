@@ -15,7 +15,7 @@ class KV_Op<string mnemonic, list<Trait> traits = []> : Op<KV_Dialect, mnemonic,
 def KV_PositionsOp : KV_Op<"positions", [Pure]> {
   let summary = "position of every row in its sequence";
   let description = [{
-    Row r of sequence s has position `past_lens[s] + r - query_starts[s]`.
+    What the graph computes with. Row r of sequence s has position `past_lens[s] + r - query_starts[s]`, and more by what was dropped of s before.
 
     ```mlir
     %p = kv.positions %batch : tensor<1x?xi64>
@@ -60,6 +60,9 @@ def KV_AttendOp : KV_Op<"attend", [DeclareOpInterfaceMethods<KVReadOpInterface>]
     The state must already hold the step's rows. A row's result depends on its position and stored rows only: it has the same bits alone or
     in any batch.
 
+    Where tokens of s were dropped, p and k are places. `causal` then sees the same keys as with positions, since the order is the same; `window`, `chunk`
+    and `alibi` do not, and such a state allows no dropping (`needsPositionsOfKeys`).
+
     ```mlir
     %o = kv.attend %q, %s1, %batch {scale = 1.250000e-01 : f64} : tensor<?x4x64xf32>, !kv.state<heads = 2, key = 64, value = 64, element = f32, layout = #kv.contiguous> -> tensor<?x4x64xf32>
     ```
@@ -70,6 +73,10 @@ def KV_AttendOp : KV_Op<"attend", [DeclareOpInterfaceMethods<KVReadOpInterface>]
                        OptionalAttr<I64Attr>:$chunk, OptionalAttr<DenseF32ArrayAttr>:$alibi);
   let results = (outs RankedTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = "$query `,` $state `,` $batch (`sinks` `(` $sinks^ `:` type($sinks) `)`)? attr-dict `:` type($query) `,` type($state) `->` type($result)";
+  let extraClassDeclaration = [{
+    /// Whether a key's position, and not only its order among the stored ones, decides if it is seen or with which score.
+    bool needsPositionsOfKeys() { return getWindow() || getChunk() || getAlibi(); }
+  }];
   let hasVerifier = 1;
 }
 

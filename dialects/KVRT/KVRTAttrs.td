@@ -22,7 +22,7 @@ def KVRT_PanelsAttr : KVRT_Attr<"Panels", "panels"> {
 // Arrays of the step structure that code may read. The value is the index of the field in `quire_step`.
 def KVRT_Field : I32Enum<"Field", "an array of the step structure", [
     I32EnumCase<"ids", 0>, I32EnumCase<"positions", 1>, I32EnumCase<"sequence_of", 2>, I32EnumCase<"query_starts", 3>,
-    I32EnumCase<"past_lens", 4>, I32EnumCase<"selected", 5>]> {
+    I32EnumCase<"past_lens", 4>, I32EnumCase<"selected", 5>, I32EnumCase<"places", 16>]> {
   let cppNamespace = "::quire::kvrt";
 }
 

@@ -43,7 +43,7 @@ def KVRT_AppendOp : KVRT_Op<"append", [DeclareOpInterfaceMethods<MemoryEffectsOp
       ["bufferizesToMemoryRead", "bufferizesToMemoryWrite", "getAliasingValues", "bufferize"]>]> {
   let summary = "writes the step's new K and V rows into the pages of a layer";
   let description = [{
-    Row r goes to position `positions[r]` of its sequence. Elements are converted to the state's element type. It comes before
+    Row r goes to place `places[r]` of its sequence. Elements are converted to the state's element type. It comes before
     every attend of the same state.
 
     ```mlir
@@ -60,8 +60,9 @@ def KVRT_AppendOp : KVRT_Op<"append", [DeclareOpInterfaceMethods<MemoryEffectsOp
 def KVRT_AttendOp : KVRT_DestinationOp<"attend", [AttrSizedOperandSegments]> {
   let summary = "attention of the step's rows over the pages of a layer";
   let description = [{
-    Row r of sequence s at position p sees the keys k < past_lens[s] + rows of s for which all of these hold: `causal` implies k <= p;
-    `window` > 0 implies p - k < window; `chunk` > 0 implies p / chunk = k / chunk. The score of a visible key is
+    Row r of sequence s at place p sees the keys k < past_lens[s] + rows of s for which all of these hold: `causal` implies k <= p;
+    `window` > 0 implies p - k < window; `chunk` > 0 implies p / chunk = k / chunk. With `window`, `chunk` or `alibi_slopes` places must be positions,
+    which the model says of the layer; the rest asks for their order only. The score of a visible key is
     `cap(scale * q . k) + slope[h] * k`, cap(x) = softcap * tanh(x / softcap) when `softcap` > 0. `sinks[h]` is the score of one more
     key without a value. Softmax and sums are in f32; a row that sees nothing gives 0. Query head h uses KV head h / (Hq / Hkv).
 

@@ -146,9 +146,9 @@ LogicalResult ModelOp::verify() {
       return emitOpError("expected layer ")
              << index << " to have block " << getBlockTokens() << ", but got " << state.getBlock();
   }
-  for (ArrayRef<int64_t> numbers : {getQueryHeads(), getWindows()})
+  for (ArrayRef<int64_t> numbers : {getQueryHeads(), getWindows(), getPlaceIsPosition()})
     if (!numbers.empty() && (numbers.size() != getLayers().size() || llvm::any_of(numbers, [](int64_t n) { return n < 0; })))
-      return emitOpError("expected query_heads and windows of ") << getLayers().size() << " numbers that are not negative";
+      return emitOpError("expected query_heads, windows and place_is_position of ") << getLayers().size() << " numbers that are not negative";
   return success();
 }
 

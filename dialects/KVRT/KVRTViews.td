@@ -248,8 +248,9 @@ def KVRT_RawOp : KVRT_WeightSymbolOp<"raw", [DeclareOpInterfaceMethods<SymbolUse
 def KVRT_ModelOp : KVRT_Op<"model", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "what the model says of itself: `quire_model_info`";
   let description = [{
-    One per module. `layers` holds the state type of each layer, in the order of `kvrt.acquire`'s numbers; `query_heads` and `windows`, as long as
-    that or empty, the query heads that attend to it (0: not observed) and how many keys they see, their own included (0: all). Scratch of a step is
+    One per module. `layers` holds the state type of each layer, in the order of `kvrt.acquire`'s numbers; `query_heads`, `windows` and `place_is_position`, as long as
+    that or empty, the query heads that attend to it (0: not observed), how many keys they see, their own included (0: all), and whether places of its keys must be
+    their positions (0: no). Scratch of a step is
     `scratch_fixed + scratch_per_token * tokens + scratch_per_selected * selected` bytes.
 
     ```mlir
@@ -261,6 +262,7 @@ def KVRT_ModelOp : KVRT_Op<"model", [DeclareOpInterfaceMethods<SymbolUserOpInter
                        ConfinedAttr<I64Attr, [IntPositive]>:$token_limit, I64Attr:$max_positions,
                        ConfinedAttr<I64Attr, [IntPositive]>:$block_tokens, TypeArrayAttr:$layers,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$query_heads, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$windows,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$place_is_position,
                        DefaultValuedAttr<I64Attr, "0">:$weights_bytes, DefaultValuedAttr<I64Attr, "0">:$scratch_fixed,
                        DefaultValuedAttr<I64Attr, "0">:$scratch_per_token,
                        DefaultValuedAttr<I64Attr, "0">:$scratch_per_selected);

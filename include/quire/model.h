@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a field of a structure below is added, moved or given another meaning. */
-#define QUIRE_MODEL_ABI_VERSION 3
+#define QUIRE_MODEL_ABI_VERSION 4
 
 /* How one KV element is stored. I8 and I4 are unsigned codes c of the number zero + scale * c. Each QUIRE_CODE_GROUP features of a row of K or V, the
  * last ones fewer, are a group with an f32 scale and zero of its own. The codes of a group of n elements I4 take (n + 1) / 2 bytes: byte i has that of
@@ -35,7 +35,7 @@ typedef enum quire_element {
 
 #define QUIRE_CODE_GROUP 128
 
-/* Where the blocks of one layer lie during a step. Positions [i * block_tokens, (i + 1) * block_tokens) of sequence s are in
+/* Where the blocks of one layer lie during a step. Places [i * block_tokens, (i + 1) * block_tokens) of sequence s are in
  * block b = tables[s * table_stride + i], which starts at base + b * block_stride (bytes). Layers may have different tables:
  * each has its own part of the pages in memory. The runtime owns the memory; the view is valid from `acquire` to `release` of
  * that layer.
@@ -69,10 +69,13 @@ typedef struct quire_runtime_table {
 } quire_runtime_table;
 
 /* One step of the model over the new tokens of several sequences (a ragged batch), as the runtime describes it to the code.
- * Rows are the tokens of all sequences, one sequence after the other. Arrays are borrowed for the call. */
+ * Rows are the tokens of all sequences, one sequence after the other. Arrays are borrowed for the call.
+ *
+ * The *position* of a row is what the graph computes with: rotation, position tables, scales. Its *place* is where its K and V are stored, and decides which keys
+ * it sees. Both count from 0 in the sequence. They are the same unless tokens were dropped from the sequence; then places are less, and both still ascend. */
 typedef struct quire_step {
   const int64_t *ids;            /*  0 [tokens] token ids */
-  const int64_t *positions;      /*  1 [tokens] position of the row in its sequence: past length + offset in this step */
+  const int64_t *positions;      /*  1 [tokens] position of the row in its sequence, dropped tokens counted */
   const int64_t *sequence_of;    /*  2 [tokens] index of the row's sequence in this step */
   const int64_t *query_starts;   /*  3 [sequences + 1] first row of each sequence; the last entry is `tokens` */
   const int64_t *past_lens;      /*  4 [sequences] tokens stored before this step */
@@ -87,6 +90,7 @@ typedef struct quire_step {
   int64_t table_stride;          /* 13 entries that a sequence has in a layer's tables */
   int64_t selected_count;        /* 14 */
   int64_t threads;               /* 15 that run parallel loops, the calling one included; results do not depend on it */
+  const int64_t *places;         /* 16 [tokens] place of the row in its sequence: past_lens + offset in this step */
 } quire_step;
 
 /* One cached attention layer. A block of it holds K of all heads, then V of all heads, then padding:
@@ -103,6 +107,8 @@ typedef struct quire_model_layer {
   int64_t block_bytes; /* bytes of one block of this layer, padding included */
   int64_t query_heads; /* of the attention that is observed; 0: none is */
   int64_t window;      /* keys that a row sees at most, its own included; 0: all */
+  int64_t place_is_position; /* 1: which keys a row sees, or their scores, follow from the positions of keys, for which the code takes their places; every
+                                row then has its place for a position. 0: the order of keys is enough */
 } quire_model_layer;
 
 /* What a model says of itself. The memory belongs to the shared object. */

@@ -2,7 +2,8 @@
  * The runtime's C interface: paged KV pool, sequences with block tables, model loading, and steps over ragged batches.
  *
  * Terms. A *token position* is one row of K and V in every layer. A *block* holds `block_tokens` consecutive positions of one
- * sequence; its number is the same in all layers. A *block table* lists the blocks of a sequence in order of position.
+ * sequence, but for those that were dropped (quire_sequence_prune); its number is the same in all layers. A *block table* lists the blocks of a
+ * sequence in order of position.
  * A *step* runs the model once over the new tokens of several sequences.
  *
  * Conventions.
@@ -506,11 +507,12 @@ typedef struct quire_pruning {
 /* Lossy: drops tokens of a sequence for good. Of the blocks that hold tokens of [begin, end) only, (1 - ratio) of the tokens stay, or more, so that
  * they fill whole blocks; these survivors move together into new blocks, in their order, and the blocks that they were in are given back. So
  * blocks are free afterwards, and others that share the old ones keep them. Later tokens follow without a gap: the sequence is shorter, turns end
- * earlier, and quire_sequence_positions says which position each token had. K keeps the rotation of that.
+ * earlier, and quire_sequence_positions says which position each token had. K keeps the rotation of that. Steps go on with the next position, at the
+ * next free place, and attend to what is left.
  *
- * For callers that compute attention themselves. A compiled model takes the place of a token in its sequence for its position, so
- * steps refuse a sequence that was pruned, until quire_sequence_truncate has taken it back to tokens before the first that was dropped;
- * quire_sequence_publish does, too. QUIRE_INVALID_ARGUMENT if one of the blocks is pinned by its sequence; QUIRE_OUT_OF_BLOCKS if there is no room
+ * quire_sequence_publish refuses a sequence that was pruned, until quire_sequence_truncate has taken it back to tokens before the first that was
+ * dropped. QUIRE_INVALID_ARGUMENT if a layer of the pool's model has place_is_position (so do steps of such a model over a sequence that was pruned
+ * in a pool of another one), and if one of the blocks is pinned by its sequence; QUIRE_OUT_OF_BLOCKS if there is no room
  * for the survivors beside what they were in; with a slow tier QUIRE_PAGE_LOST and QUIRE_NO_SPACE. On failure nothing has changed, but
  * cached blocks that gave way are gone. `out` may be NULL. */
 quire_status quire_sequence_prune(quire_pool *pool, quire_sequence sequence, int64_t begin, int64_t end,
@@ -564,7 +566,7 @@ typedef struct quire_batch {
 quire_status quire_executor_step(quire_executor *executor, const quire_batch *batch, float *logits);
 
 /* The same with lengths and block tables that the caller keeps; the pool's records are neither read nor changed, so the
- * caller answers for the blocks. Every entry that a sequence needs (past_lens + its tokens, rounded up to blocks) must be a
+ * caller answers for the blocks. Places are positions: it is not for sequences that were pruned. Every entry that a sequence needs (past_lens + its tokens, rounded up to blocks) must be a
  * block number of the pool. */
 typedef struct quire_explicit_batch {
   size_t struct_size;

@@ -28,11 +28,11 @@ std::optional<ModelFacts> modelFacts(ModuleOp module) {
   facts.scratchFixed = model.getScratchFixed();
   facts.scratchPerToken = model.getScratchPerToken();
   facts.scratchPerSelected = model.getScratchPerSelected();
-  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows();
+  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows(), places = model.getPlaceIsPosition();
   for (auto [index, attribute] : llvm::enumerate(model.getLayers())) {
     auto state = cast<kvrt::StateType>(cast<TypeAttr>(attribute).getValue());
     facts.layers.push_back({state.getHeads(), state.getKey(), state.getValue(), state.getLanes(), state.getValueOffset(), state.getBlockBytes(),
-                            queryHeads.empty() ? 0 : queryHeads[index], windows.empty() ? 0 : windows[index], state.getElementName().str()});
+                            queryHeads.empty() ? 0 : queryHeads[index], windows.empty() ? 0 : windows[index], places.empty() ? 0 : places[index], state.getElementName().str()});
     facts.blockBytes += state.getBlockBytes();
   }
   return facts;
@@ -84,10 +84,11 @@ bool writeManifest(llvm::StringRef folder, const ModelFacts &facts, const cpu::C
                                         {"value_offset", layer.valueOffset},
                                         {"block_bytes", layer.blockBytes},
                                         {"query_heads", layer.queryHeads},
-                                        {"window", layer.window}});
+                                        {"window", layer.window},
+                                        {"place_is_position", layer.placeIsPosition}});
   llvm::json::Object manifest{
       {"format", "quire-model"},
-      {"version", 1},
+      {"version", 2},
       {"producer", std::string("quire ") + quire_runtime_version()},
       {"target", llvm::json::Object{{"triple", target.triple}, {"cpu", target.cpu}, {"features", featureNames(target)}}},
       {"files", std::move(files)},

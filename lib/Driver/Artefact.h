@@ -18,7 +18,7 @@ struct ModelFacts {
   int64_t vocabulary = 0, tokenLimit = 0, maxPositions = -1, blockTokens = 0, blockBytes = 0;
   int64_t scratchFixed = 0, scratchPerToken = 0, scratchPerSelected = 0;
   struct Layer {
-    int64_t heads, key, value, lanes, valueOffset, blockBytes, queryHeads, window;
+    int64_t heads, key, value, lanes, valueOffset, blockBytes, queryHeads, window, placeIsPosition;
     std::string element;
   };
   std::vector<Layer> layers;

@@ -25,8 +25,10 @@ static constexpr int64_t tableSlack = 64;
 Executor::Executor(std::shared_ptr<Model> model, std::shared_ptr<Pool> pool, const Options &options)
     : model_(std::move(model)), pool_(std::move(pool)), options_(options), table_(), threads_(options.threads),
       start_(std::chrono::steady_clock::now()), positions_(static_cast<size_t>(options.maxTokens)),
+      places_(static_cast<size_t>(options.maxTokens)),
       sequenceOf_(static_cast<size_t>(options.maxTokens)), queryStarts_(static_cast<size_t>(options.maxSequences + 1)),
-      pastLens_(static_cast<size_t>(options.maxSequences)), distinct_(static_cast<size_t>(options.maxSequences)),
+      pastLens_(static_cast<size_t>(options.maxSequences)), firstPositions_(static_cast<size_t>(options.maxSequences)),
+      layerOfPositions_(layerOfPositions(model_->info().layers, model_->info().layer_count)), distinct_(static_cast<size_t>(options.maxSequences)),
       tenants_(static_cast<size_t>(options.maxSequences)),
       blockMarks_(static_cast<size_t>(pool_->pager() ? pool_->blocksTotal() : 0)),
       held_(new std::atomic<int64_t>[static_cast<size_t>(model_->info().layer_count)]),
@@ -137,12 +139,13 @@ Status Executor::checkSelection(const int64_t *selected, int64_t count, int64_t 
   return success();
 }
 
-void Executor::describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens) {
+void Executor::describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens, const int64_t *firstPositions) {
   int64_t row = 0;
   for (int64_t s = 0; s < sequences; ++s) {
     queryStarts_[static_cast<size_t>(s)] = row;
     for (int64_t i = 0; i < tokenCounts[s]; ++i, ++row) {
-      positions_[static_cast<size_t>(row)] = pastLens[s] + i;
+      positions_[static_cast<size_t>(row)] = firstPositions[s] + i;
+      places_[static_cast<size_t>(row)] = pastLens[s] + i;
       sequenceOf_[static_cast<size_t>(row)] = s;
     }
   }
@@ -178,13 +181,26 @@ Status Executor::checkStepBlocks(const quire_batch &batch, int64_t fresh) {
   return pool_->pager()->checkStep(distinct);
 }
 
+/// Whether code of this model finds the keys of the sequence where it looks for them.
+Status Executor::checkPlaces(quire_sequence sequence, int64_t index) {
+  const int64_t *positions;
+  int64_t length, next;
+  QUIRE_TRY(pool_->length(sequence, length));
+  QUIRE_TRY(pool_->positions(sequence, positions, next));
+  if (next != length && layerOfPositions_ >= 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "sequences[%lld]: %lld tokens were pruned, but layer %lld of the model takes the place of a key for its position",
+                   ll(index), ll(next - length), ll(layerOfPositions_));
+  firstPositions_[static_cast<size_t>(index)] = next;
+  return success();
+}
+
 /// Checks all sequences and the free blocks, then reserves; only a slow tier that
 /// fails makes that fail halfway. Gives the stride of the step's tables.
 Status Executor::prepareSequences(const quire_batch &batch, int64_t &stride) {
   int64_t wanted = 0, room = INT64_MAX;
   for (int64_t s = 0; s < batch.sequence_count; ++s) {
     int64_t cost, own;
-    QUIRE_TRY(pool_->checkWhole(batch.sequences[s]));
+    QUIRE_TRY(checkPlaces(batch.sequences[s], s));
     QUIRE_TRY(pool_->reserveCost(batch.sequences[s], batch.token_counts[s], cost));
     QUIRE_TRY(pool_->roomFor(batch.sequences[s], batch.sequence_count > 1, own));
     wanted += cost;
@@ -230,7 +246,7 @@ Status Executor::step(const quire_batch &batch, float *logits) {
     std::fill(row + count, row + stride, noBlock);
   }
   std::fill_n(tables + batch.sequence_count * stride, tableSlack, noBlock);
-  describeRows(batch.sequence_count, batch.token_counts, pastLens_.data());
+  describeRows(batch.sequence_count, batch.token_counts, pastLens_.data(), firstPositions_.data());
 
   quire_step step = {};
   step.ids = batch.tokens;
@@ -273,7 +289,7 @@ Status Executor::invoke(const quire_explicit_batch &batch, float *logits) {
                        ll(pool_->blocksTotal() - 1), block);
     }
   }
-  describeRows(batch.sequence_count, batch.token_counts, batch.past_lens);
+  describeRows(batch.sequence_count, batch.token_counts, batch.past_lens, batch.past_lens);
   quire_step step = {};
   step.ids = batch.tokens;
   step.past_lens = batch.past_lens;
@@ -317,6 +333,7 @@ Status Executor::run(quire_step &step, const int32_t *tables, const int64_t *tok
 
 Status Executor::callModel(quire_step &step) {
   step.positions = positions_.data();
+  step.places = places_.data();
   step.sequence_of = sequenceOf_.data();
   step.query_starts = queryStarts_.data();
   step.weights = model_->weights();

@@ -47,8 +47,9 @@ private:
   Status checkTokens(const int64_t *ids, int64_t tokens) const;
   Status checkSelection(const int64_t *selected, int64_t count, int64_t tokens, const float *logits) const;
   Status checkStepBlocks(const quire_batch &batch, int64_t fresh);
+  Status checkPlaces(quire_sequence sequence, int64_t index);
   Status prepareSequences(const quire_batch &batch, int64_t &stride);
-  void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens);
+  void describeRows(int64_t sequences, const int64_t *tokenCounts, const int64_t *pastLens, const int64_t *firstPositions);
   Status observeIfWanted();
   Status run(quire_step &step, const int32_t *tables, const int64_t *tokenCounts, const uint32_t *tenants);
   Status callModel(quire_step &step);
@@ -73,9 +74,12 @@ private:
   std::unique_ptr<Observation> observation_;
   int64_t mostBlocks_ = 0; // of a sequence
   std::vector<int64_t> positions_;
+  std::vector<int64_t> places_;
   std::vector<int64_t> sequenceOf_;
   std::vector<int64_t> queryStarts_;
   std::vector<int64_t> pastLens_;
+  std::vector<int64_t> firstPositions_; // of the sequences' new tokens
+  int64_t layerOfPositions_;            // whose places must be positions; -1: none is
   std::vector<quire_sequence> distinct_; // [maxSequences], for checks
   std::vector<uint32_t> tenants_;        // [maxSequences]
   std::vector<uint32_t> blockMarks_;     // [blocks], the same; with a slow tier

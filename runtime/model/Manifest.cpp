@@ -141,6 +141,7 @@ static void readLayers(Fields &fields, const Json &root, Manifest &out) {
     read.block_bytes = fields.integer(layer, where, "block_bytes");
     read.query_heads = fields.integer(layer, where, "query_heads");
     read.window = fields.integer(layer, where, "window");
+    read.place_is_position = fields.integer(layer, where, "place_is_position");
     std::string element = fields.text(layer, where, "element");
     if (!fields.status().ok())
       return;

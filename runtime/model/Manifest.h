@@ -13,7 +13,7 @@
 namespace quire::runtime {
 
 /// Version of the folder's layout and of manifest.json.
-constexpr int64_t manifestVersion = 1;
+constexpr int64_t manifestVersion = 2;
 
 struct Manifest {
   struct File {

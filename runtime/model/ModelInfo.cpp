@@ -95,6 +95,7 @@ static Status checkLayer(const quire_model_info &info, int64_t index) {
   QUIRE_TRY(checkRange("layer value_offset", layer.value_offset, 1, layer.block_bytes));
   QUIRE_TRY(checkRange("layer query_heads", layer.query_heads, 0, maxExtent));
   QUIRE_TRY(checkRange("layer window", layer.window, 0, maxCount));
+  QUIRE_TRY(checkRange("layer place_is_position", layer.place_is_position, 0, 1));
   if (elementBits(layer.element) == 0)
     return failure(QUIRE_BAD_ARTEFACT, "layer element: unknown value %lld", static_cast<long long>(layer.element));
   if (info.block_tokens % layer.lanes != 0)
@@ -125,6 +126,13 @@ Status checkModelInfo(const quire_model_info &info) {
   for (int64_t layer = 0; layer < info.layer_count; ++layer)
     QUIRE_TRY(checkLayer(info, layer));
   return success();
+}
+
+int64_t layerOfPositions(const quire_model_layer *layers, int64_t count) {
+  for (int64_t layer = 0; layer < count; ++layer)
+    if (layers[layer].place_is_position)
+      return layer;
+  return -1;
 }
 
 int64_t blockBytesOf(const quire_model_info &info) {

@@ -16,6 +16,9 @@ Status checkModelInfo(const quire_model_info &info);
 /// Bytes of one block over all layers.
 int64_t blockBytesOf(const quire_model_info &info);
 
+/// The first layer whose attention takes the place of a key for its position; -1: no layer does.
+int64_t layerOfPositions(const quire_model_layer *layers, int64_t count);
+
 /// Bits of one element, or 0 for an unknown one.
 int64_t elementBits(int64_t element);
 

@@ -210,7 +210,7 @@ public:
   Status prune(quire_sequence sequence, int64_t begin, int64_t end, const Pruning &pruning, Pruned &done);
   Status positions(quire_sequence sequence, const int64_t *&out, int64_t &next) const;
   const Pruned &pruned() const { return pruned_; }
-  /// Whether compiled code may read the sequence: the place of each token is its position.
+  /// Whether the place of each token is its position: what is stored is a prefix that others may have.
   Status checkWhole(quire_sequence sequence) const;
 
   // Blocks that no step uses (Idle.cpp).
@@ -320,6 +320,8 @@ private:
   Status moveSurvivors(const int32_t *from, const PrunePlan &plan, size_t first, int64_t begin, const std::vector<int32_t> &to);
   Status movePage(uint32_t group, const int32_t *from, const int64_t *slots, int32_t to);
   static void shortenPositions(Sequence &sequence);
+  /// What a sequence may ever have; with room for as many positions no step allocates.
+  size_t mostTokens() const;
   void dropPositions(Sequence &sequence, size_t first, size_t last, const std::vector<int64_t> &survivors);
   static Status checkPlan(const Options &options, const PageGeometry &geometry, uint64_t slotBytes, uint64_t bytesPerBlock);
   static Status createPager(const quire_model_info &info, const Options &options, Clock &clock,

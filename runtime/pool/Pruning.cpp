@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A sequence with fewer tokens: survivors of a range move together into blocks of their own.
+#include "model/ModelInfo.h"
 #include "pool/Pool.h"
 
 #include <algorithm>
@@ -21,6 +22,8 @@ Status Pool::prune(quire_sequence handle, int64_t begin, int64_t end, const Prun
   Sequence *sequence;
   size_t first, last;
   QUIRE_TRY(find(handle, sequence));
+  if (int64_t layer = layerOfPositions(shapes_.data(), layerCount()); layer >= 0)
+    return failure(QUIRE_INVALID_ARGUMENT, "prune: layer %lld of the model takes the place of a key for its position", ll(layer));
   QUIRE_TRY(blocksOfRange(*sequence, begin, end, first, last));
   first = static_cast<size_t>(blocksFor(begin));
   last = std::max(first, static_cast<size_t>(end / blockTokens_));
@@ -43,8 +46,9 @@ Status Pool::prune(quire_sequence handle, int64_t begin, int64_t end, const Prun
   auto fresh = plan.positions.size() / static_cast<size_t>(blockTokens_) - same;
   QUIRE_TRY(checkRoom(static_cast<int64_t>(fresh), blocksAvailable()));
   std::vector<int32_t> taken, old(sequence->blocks.begin() + static_cast<std::ptrdiff_t>(first + same), sequence->blocks.begin() + static_cast<std::ptrdiff_t>(last));
-  std::vector<int64_t> positions = sequence->positions;
-  positions.reserve(static_cast<size_t>(sequence->length)); // what can throw comes first
+  std::vector<int64_t> positions;
+  positions.reserve(mostTokens()); // what can throw comes first
+  positions = sequence->positions;
   taken.reserve(fresh);
   takeBlocks(static_cast<int64_t>(fresh), taken);
   if (Status moved = moveSurvivors(sequence->blocks.data() + first, plan, same, request.firstPosition, taken); !moved.ok()) {
@@ -92,6 +96,11 @@ void Pool::dropPositions(Sequence &sequence, size_t first, size_t last, const st
   sequence.length -= gone;
   sequence.dropped += gone;
   sequence.hitTokens = std::min(sequence.hitTokens, begin);
+}
+
+size_t Pool::mostTokens() const {
+  int64_t most = blocksTotal() * blockTokens_;
+  return static_cast<size_t>(maxPositions_ >= 0 ? std::min(most, maxPositions_) : most);
 }
 
 /// After the sequence became shorter: the next position is the one after its last token, and without a gap before that it is whole again.
@@ -176,7 +185,7 @@ Status Pool::checkWhole(quire_sequence handle) const {
   const Sequence *sequence;
   QUIRE_TRY(find(handle, sequence));
   if (sequence->dropped > 0)
-    return failure(QUIRE_INVALID_ARGUMENT, "%lld tokens of the sequence were pruned: compiled code takes the place of a token for its position",
+    return failure(QUIRE_INVALID_ARGUMENT, "%lld tokens of the sequence were pruned: what is stored is no prefix of tokens",
                    ll(sequence->dropped));
   return success();
 }

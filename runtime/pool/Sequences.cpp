@@ -109,6 +109,11 @@ Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
   for (size_t i = 0; i < shared; ++i)
     if (allocator_.references(static_cast<uint32_t>(source->blocks[i])) == UINT32_MAX)
       return failure(QUIRE_INVALID_ARGUMENT, "block %d has too many references", source->blocks[i]);
+  std::vector<int64_t> positions;
+  if (source->dropped > 0) {
+    positions.reserve(mostTokens());
+    positions = source->positions;
+  }
   quire_sequence copy;
   QUIRE_TRY(createSequence({}, copy));
   const Sequence &from = sequences_[static_cast<uint32_t>(handle)];
@@ -118,7 +123,7 @@ Status Pool::fork(quire_sequence handle, int64_t length, quire_sequence &out) {
     addReference(static_cast<uint32_t>(from.blocks[i]));
   }
   to.length = length;
-  to.positions = from.positions;
+  to.positions.swap(positions);
   to.dropped = from.dropped;
   shortenPositions(to);
   to.admitted = from.admitted;

@@ -156,7 +156,8 @@ std::string describeJson(const std::string &folder, const Manifest &manifest, ui
                       {"lanes", l.lanes},
                       {"block_bytes", l.block_bytes},
                       {"query_heads", l.query_heads},
-                      {"window", l.window}});
+                      {"window", l.window},
+                      {"place_is_position", l.place_is_position}});
   root["layers"] = std::move(layers);
   root["scratch"] = {{"fixed", info.scratch_fixed},
                      {"per_token", info.scratch_per_token},

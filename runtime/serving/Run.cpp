@@ -194,6 +194,7 @@ static bool serveAll(Scheduler &scheduler, std::vector<Request> &requests, const
   while (!caughtSignal) {
     config.look();
     scheduler.setDocumentRules(documentRules(config.current()));
+    scheduler.setTurnRules(turnRules(config.current()));
     Scheduler::Progress state = scheduler.step();
     if (state != Scheduler::Progress::Stepped)
       return state == Scheduler::Progress::Idle;
@@ -255,7 +256,7 @@ int runRequests(const RunOptions &options) {
   if (!readRequests(options.requests, info, requests, error))
     return refuse(error);
   SchedulerLimits limits = usefulLimits(options, requests);
-  if (!checkFileLimit(options, limits, error))
+  if (!checkModel(effectiveConfig(options), info, error) || !checkFileLimit(options, limits, error))
     return refuse(error);
   PoolPointer pool;
   ExecutorPointer executor;

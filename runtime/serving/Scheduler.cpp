@@ -94,6 +94,19 @@ void Scheduler::recordBlocks(Active &active) {
   active.recorded = count;
 }
 
+/// After the table changed otherwise than at its end: for the statistics it is given back and taken anew.
+void Scheduler::recordBlocksAnew(Active &active) {
+  statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
+  active.recorded = 0;
+  recordBlocks(active);
+}
+
+void Scheduler::knownTokens(const Active &active, int64_t count) {
+  stored_.clear();
+  for (int64_t i = 0; i < count; ++i)
+    stored_.push_back(active.token(i));
+}
+
 void Scheduler::releaseBlocks(Active &active) {
   if (active.sequence)
     quire_sequence_release(pool_, active.sequence);
@@ -103,50 +116,33 @@ void Scheduler::releaseBlocks(Active &active) {
   active.stored = 0;
   active.recorded = 0;
   active.published = 0;
-  active.turns = 0;
+  active.turns.rewind(active.request.turns, 0);
   active.paragraphs = 0;
 }
 
-/// Gives the request its cached prefix, if such are kept.
+/// Gives the request its cached prefix, if such are kept. It ends before the last token that is named.
 bool Scheduler::openShared(Active &active) {
   if (!prefixes_.enabled())
     return true;
-  stored_.clear();
-  for (int64_t i = 0; i < active.known(); ++i)
-    stored_.push_back(active.token(i));
+  knownTokens(active, std::min(active.known(), active.turns.shareable(active.request.turns, turnRules_)));
   if (prefixes_.open(active.request.tenant, active.preempted, stored_, active.sequence, active.stored) != QUIRE_OK)
     return broken("looking for a prefix");
   active.published = active.stored / model_.block_tokens;
   return true;
 }
 
-/// Lets others find the blocks that became full. Where equal ones were cached,
-/// the table changes: for the statistics it is given back and taken anew.
+/// Lets others find the blocks that became full, which may change the table. What was computed without tokens that were dropped is nobody else's.
 bool Scheduler::publishBlocks(Active &active) {
   int64_t full = active.stored / model_.block_tokens;
-  if (!prefixes_.enabled() || full == active.published)
+  if (!prefixes_.enabled() || full == active.published || active.turns.dropped() > 0)
     return true;
-  stored_.clear();
-  for (int64_t i = 0; i < full * model_.block_tokens; ++i)
-    stored_.push_back(active.token(i));
+  knownTokens(active, full * model_.block_tokens);
   bool changed = false;
   if (prefixes_.publish(active.sequence, stored_, changed) != QUIRE_OK)
     return broken("publishing a prefix");
   active.published = full;
-  if (changed) {
-    statistics_.blockEvents.push_back({static_cast<int64_t>(statistics_.steps.size()), active.request.id, {}});
-    active.recorded = 0;
-    recordBlocks(active);
-  }
-  return true;
-}
-
-/// Tells the pool which turns of the request are stored.
-bool Scheduler::endTurns(Active &active) {
-  const std::vector<int64_t> &ends = active.request.turns;
-  for (; active.turns < ends.size() && ends[active.turns] <= active.stored; ++active.turns)
-    if (quire_sequence_end_turn(pool_, active.sequence, ends[active.turns]) != QUIRE_OK)
-      return broken("ending a turn");
+  if (changed)
+    recordBlocksAnew(active);
   return true;
 }
 
@@ -155,15 +151,15 @@ bool Scheduler::endParagraphs(Active &active) {
   const std::vector<int64_t> &ends = active.request.paragraphs;
   for (; active.paragraphs < ends.size() && ends[active.paragraphs] <= active.stored; ++active.paragraphs) {
     size_t i = active.paragraphs;
-    int64_t begin = i ? ends[i - 1] : 0;
+    int64_t begin = Turns::placeOf(pool_, active.sequence, i ? ends[i - 1] : 0), end = Turns::placeOf(pool_, active.sequence, ends[i]);
     if (documents_.weigh && active.weights.empty()) {
       active.weights.resize(ends.size());
       if (quire_tfidf(active.request.prompt.data(), ends.data(), static_cast<int64_t>(ends.size()), active.weights.data()) != QUIRE_OK)
         return broken("weighing paragraphs");
     }
-    if (documents_.weigh && quire_sequence_set_importance(pool_, active.sequence, begin, ends[i], active.weights[i]) != QUIRE_OK)
+    if (documents_.weigh && quire_sequence_set_importance(pool_, active.sequence, begin, end, active.weights[i]) != QUIRE_OK)
       return broken("weighing a paragraph");
-    quire_status status = documents_.unload ? quire_sequence_unload(pool_, active.sequence, begin, ends[i]) : QUIRE_OK;
+    quire_status status = documents_.unload ? quire_sequence_unload(pool_, active.sequence, begin, end) : QUIRE_OK;
     if (status != QUIRE_OK && status != QUIRE_NO_SPACE)
       return broken("unloading a paragraph");
   }
@@ -207,6 +203,57 @@ bool Scheduler::growOne(size_t position, bool &preempted, bool &kept) {
   }
 }
 
+/// Makes the sequence of a dialogue shorter where its turns say so. What stays needs room for a moment: the sequence's own reservation goes for it, then younger
+/// sequences, then itself. For whether it is done must not depend on others.
+bool Scheduler::pruneOne(size_t index, bool &preempted) {
+  Active &active = requests_[index];
+  knownTokens(active, active.stored);
+  for (bool reserved = true;;) {
+    bool changed = false;
+    quire_status status = active.turns.prune(pool_, active.sequence, active.request.turns, stored_, turnRules_, changed);
+    if (status == QUIRE_OK && changed)
+      recordBlocksAnew(active);
+    if (status == QUIRE_OK)
+      return true;
+    if (status == QUIRE_PAGE_LOST) {
+      std::string text = quire_last_error();
+      int64_t stored = active.stored;
+      if (!giveUpLost(index, text))
+        return false;
+      return active.stored != stored || finish(index, FinishReason::Error, text);
+    }
+    if (status != QUIRE_OUT_OF_BLOCKS && status != QUIRE_NO_SPACE)
+      return broken("pruning old turns");
+    if (reserved) {
+      reserved = false;
+      if (quire_sequence_truncate(pool_, active.sequence, active.places()) != QUIRE_OK)
+        return broken("giving up a reservation");
+      active.recorded = std::min(active.recorded, blocksFor(active.places()));
+      continue;
+    }
+    if (running_.size() == 1)
+      return finish(index, FinishReason::Error,
+                    "the pool of " + std::to_string(blocksTotal_) + " blocks has no room to prune the first " + std::to_string(active.stored) +
+                        " tokens; give it more kv bytes");
+    bool itself = running_.back() == index;
+    preemptYoungest();
+    preempted = true;
+    if (itself)
+      return true;
+  }
+}
+
+bool Scheduler::pruneRunning(bool &preempted) {
+  for (size_t position = 0; position < running_.size();) {
+    size_t index = running_[position];
+    const Active &active = requests_[index];
+    if (active.turns.due(active.request.turns, active.stored) && !pruneOne(index, preempted))
+      return false;
+    position += position < running_.size() && running_[position] == index;
+  }
+  return true;
+}
+
 bool Scheduler::growRunning(bool &preempted) {
   for (size_t position = 0; position < running_.size();) {
     bool kept;
@@ -228,7 +275,7 @@ int64_t Scheduler::prefillBudget() const {
 
 /// False: the step's sequences and this one are more than the fast tier holds.
 bool Scheduler::takePart(size_t index, int64_t tokens) {
-  int64_t blocks = blocksFor(requests_[index].stored + tokens);
+  int64_t blocks = blocksFor(requests_[index].places() + tokens);
   if (blocks > stepRoom_)
     return false;
   stepRoom_ -= blocks;
@@ -247,6 +294,7 @@ void Scheduler::planRunning(int64_t &budget, int64_t &prefill) {
     Active &active = requests_[running_[position]];
     bool prompt = active.stored < active.prefillEnd;
     int64_t tokens = prompt ? std::min(active.pending(), budget) : active.pending();
+    tokens = std::min(tokens, active.turns.stop(active.request.turns, active.stored, turnRules_) - active.stored);
     if (tokens == 0)
       continue;
     if (!takePart(running_[position], tokens)) {
@@ -285,6 +333,7 @@ bool Scheduler::admit(int64_t &budget, int64_t &prefill) {
     running_.push_back(index);
     active.prefillEnd = active.known();
     int64_t tokens = std::min(active.pending(), budget);
+    tokens = std::min(tokens, active.turns.stop(active.request.turns, active.stored, turnRules_) - active.stored);
     if (!takePart(index, tokens)) {
       turn_ = running_.size() - 1;
       return true;
@@ -312,7 +361,7 @@ Scheduler::Progress Scheduler::step() {
     return Progress::Failed;
   }
   bool preempted = false;
-  if (!growRunning(preempted))
+  if (!pruneRunning(preempted) || !growRunning(preempted))
     return Progress::Failed;
   int64_t budget = prefillBudget(), prefill = 0;
   planRunning(budget, prefill);
@@ -342,7 +391,7 @@ bool Scheduler::runStep(int64_t prefill) {
     for (int64_t i = 0; i < part.tokens; ++i)
       tokens_.push_back(active.token(active.stored + i));
     active.stored += part.tokens;
-    record.kvTokens += active.stored;
+    record.kvTokens += active.places();
     if (active.pending() == 0) {
       selected_.push_back(static_cast<int64_t>(tokens_.size()) - 1);
       selectedOwner_.push_back(part.active);
@@ -367,9 +416,15 @@ bool Scheduler::runStep(int64_t prefill) {
   tight_ = false;
   record.tokens = static_cast<int64_t>(tokens_.size());
   record.sequences = batch.sequence_count;
-  for (const Part &part : parts_)
-    if (!publishBlocks(requests_[part.active]) || !endTurns(requests_[part.active]) || !endParagraphs(requests_[part.active]))
+  for (const Part &part : parts_) {
+    Active &active = requests_[part.active];
+    if (!publishBlocks(active))
       return false;
+    if (active.turns.tell(pool_, active.sequence, active.request.turns, active.stored) != QUIRE_OK)
+      return broken("ending a turn");
+    if (!endParagraphs(active))
+      return false;
+  }
   statistics_.steps.push_back(record);
   statistics_.maxSequencesInStep = std::max(statistics_.maxSequencesInStep, record.sequences);
   statistics_.maxPrefillTokensInStep = std::max(statistics_.maxPrefillTokensInStep, prefill);
@@ -396,29 +451,33 @@ bool Scheduler::recover(quire_status status) {
     return true;
   }
   std::vector<size_t> running = running_;
-  for (size_t index : running) {
-    Active &active = requests_[index];
-    int64_t intact = 0;
-    if (quire_sequence_intact(pool_, active.sequence, &intact) != QUIRE_OK)
-      return broken("looking for lost blocks");
-    if (intact == active.stored)
-      continue;
-    if (++active.losses > maxLosses) {
-      if (!finish(index, FinishReason::Error, text))
-        return false;
-      continue;
-    }
-    if (quire_sequence_truncate(pool_, active.sequence, intact) != QUIRE_OK)
-      return broken("giving up lost blocks");
-    statistics_.recomputedTokens += active.stored - intact;
-    active.stored = intact;
-    active.prefillEnd = active.known();
-    active.recorded = std::min(active.recorded, blocksFor(intact));
-    while (active.turns > 0 && active.request.turns[active.turns - 1] > intact)
-      --active.turns;
-    while (active.paragraphs > 0 && active.request.paragraphs[active.paragraphs - 1] > intact)
-      --active.paragraphs;
-  }
+  for (size_t index : running)
+    if (!giveUpLost(index, text))
+      return false;
+  return true;
+}
+
+/// What the sequence has before its first lost token stays; nothing if tokens were dropped, since what comes later was computed without them and is to be so again.
+bool Scheduler::giveUpLost(size_t index, const std::string &text) {
+  Active &active = requests_[index];
+  int64_t intact = 0;
+  if (quire_sequence_intact(pool_, active.sequence, &intact) != QUIRE_OK)
+    return broken("looking for lost blocks");
+  if (intact == active.places())
+    return true;
+  if (++active.losses > maxLosses)
+    return finish(index, FinishReason::Error, text);
+  if (active.turns.dropped() > 0)
+    intact = 0;
+  if (quire_sequence_truncate(pool_, active.sequence, intact) != QUIRE_OK)
+    return broken("giving up lost blocks");
+  statistics_.recomputedTokens += active.stored - intact;
+  active.stored = intact;
+  active.prefillEnd = active.known();
+  active.recorded = std::min(active.recorded, blocksFor(intact));
+  active.turns.rewind(active.request.turns, intact);
+  while (active.paragraphs > 0 && active.request.paragraphs[active.paragraphs - 1] > intact)
+    --active.paragraphs;
   return true;
 }
 
@@ -483,6 +542,9 @@ const Statistics &Scheduler::statistics() {
   statistics_.blocksPeak = pool.blocks_peak;
   statistics_.reserveBlocks = pool.reserve_blocks;
   statistics_.reserveHits = pool.reserve_hits;
+  statistics_.prunes = turnRules_.prunes;
+  statistics_.prunedTokens = pool.pruned_tokens;
+  statistics_.prunedBlocks = pool.pruned_blocks;
   quire_paging_stats &paging = statistics_.paging;
   paging.struct_size = sizeof(paging);
   quire_pool_get_paging_stats(pool_, &paging);

@@ -9,6 +9,7 @@
 #include "serving/Request.h"
 #include "serving/Sampler.h"
 #include "serving/Statistics.h"
+#include "serving/Turns.h"
 
 #include <chrono>
 #include <deque>
@@ -64,6 +65,9 @@ public:
   /// From the next step on.
   void setDocumentRules(const DocumentRules &rules) { documents_ = rules; }
 
+  /// From the next step on. The pool's rules for dialogues say the same; it is of a model that lets it prune.
+  void setTurnRules(TurnRules rules) { turnRules_ = std::move(rules); }
+
   /// One step of the model, or Idle when nothing is left.
   Progress step();
 
@@ -83,10 +87,10 @@ private:
     Request request;
     Result result;
     quire_sequence sequence = 0; // 0: holds no blocks
-    int64_t stored = 0;          // tokens in the pool
+    int64_t stored = 0;          // tokens that went into the pool
     int64_t recorded = 0;        // blocks of its table that the statistics know of
     int64_t published = 0;       // full blocks that others may find
-    size_t turns = 0;            // of the request that the pool knows of
+    Turns turns;
     size_t paragraphs = 0;       // of the request that were processed
     std::vector<float> weights;  // of its paragraphs, once one was processed
     int64_t prefillEnd = 0;      // tokens before this one are appended in chunks
@@ -96,6 +100,7 @@ private:
 
     int64_t known() const { return static_cast<int64_t>(request.prompt.size() + result.tokens.size()); }
     int64_t pending() const { return known() - stored; }
+    int64_t places() const { return stored - turns.dropped(); } // tokens in the pool
     int64_t token(int64_t index) const;
   };
 
@@ -107,6 +112,8 @@ private:
   bool refuse(Active &active, const std::string &text);
   bool fits(const Active &active, std::string &why) const;
   bool growRunning(bool &preempted);
+  bool pruneRunning(bool &preempted);
+  bool pruneOne(size_t index, bool &preempted);
   bool growOne(size_t position, bool &preempted, bool &kept);
   void preemptYoungest();
   int64_t prefillBudget() const;
@@ -115,14 +122,16 @@ private:
   bool takePart(size_t index, int64_t tokens);
   bool runStep(int64_t prefill);
   bool recover(quire_status status);
+  bool giveUpLost(size_t index, const std::string &text);
   bool tooLongForStep();
   bool takeToken(size_t index, const float *row);
   bool finish(size_t active, FinishReason reason, const std::string &text);
   bool openShared(Active &active);
   bool publishBlocks(Active &active);
-  bool endTurns(Active &active);
   bool endParagraphs(Active &active);
   void recordBlocks(Active &active);
+  void recordBlocksAnew(Active &active);
+  void knownTokens(const Active &active, int64_t count);
   void releaseBlocks(Active &active);
   bool broken(const char *what);
   quire_pool_stats poolStats() const;
@@ -151,8 +160,9 @@ private:
   int64_t stepBlocks_ = 0; // at most, of the sequences of one step
   int64_t generated_ = 0;
   DocumentRules documents_;
+  TurnRules turnRules_;
   Prefixes prefixes_;
-  std::vector<int64_t> stored_; // tokens of the sequence that is published
+  std::vector<int64_t> stored_; // tokens of the sequence that is published or pruned
   Statistics statistics_;
   std::string error_;
 };

@@ -99,6 +99,8 @@ std::string statisticsJson(const Statistics &s) {
   root["max_sequences_in_step"] = s.maxSequencesInStep;
   root["max_prefill_tokens_in_step"] = s.maxPrefillTokensInStep;
   root["preemptions"] = s.preemptions;
+  if (s.prunes)
+    root["pruned"] = {{"tokens", s.prunedTokens}, {"blocks", s.prunedBlocks}};
   root["kv_copy_bytes"] = s.kvCopyBytes;
   root["largest_gap_ms"] = std::round(s.largestGapMs * 1000) / 1000;
   root["prefetch"] = {{"issued", s.prefetchIssued}, {"redundant", s.prefetchRedundant}};

@@ -50,6 +50,8 @@ struct Statistics {
   int64_t maxSequencesInStep = 0;
   int64_t maxPrefillTokensInStep = 0; // re-appended tokens included
   int64_t preemptions = 0;
+  bool prunes = false; // old turns of dialogues
+  int64_t prunedTokens = 0, prunedBlocks = 0;
   int64_t kvCopyBytes = 0;
   int64_t prefetchIssued = 0;
   int64_t prefetchRedundant = 0;

@@ -2,6 +2,8 @@
 // From keys to the structures of the C interface.
 #include "serving/Tuning.h"
 
+#include "model/ModelInfo.h"
+
 namespace quire::serving {
 
 static_assert(static_cast<int>(config::PrefetchStrategy::Hybrid) == QUIRE_PREFETCH_HYBRID, "the same numbers");
@@ -30,6 +32,21 @@ quire_status tunePool(quire_pool *pool, const config::Config &config) {
 
 DocumentRules documentRules(const config::Config &config) {
   return {config.document.unloadProcessed, config.document.importance == config::PageImportance::Tfidf};
+}
+
+TurnRules turnRules(const config::Config &config) {
+  const auto &dialogue = config.dialogue;
+  return {dialogue.compression.method == config::CompressionMethod::Pruning, dialogue.compression.ratio, dialogue.recentTurns, dialogue.recentPages,
+          dialogue.importantPages};
+}
+
+bool checkModel(const config::Config &config, const quire_model_info &model, std::string &why) {
+  int64_t layer = runtime::layerOfPositions(model.layers, model.layer_count);
+  if (config.dialogue.compression.method != config::CompressionMethod::Pruning || layer < 0)
+    return true;
+  why = "dialogue.compression.method: expected none, but got pruning: layer " + std::to_string(layer) +
+        " of the model takes the place of a key for its position (a window, chunks or a bias by position)";
+  return false;
 }
 
 quire_doctor_options doctorOptions(const config::Config &config, int64_t preemptions) {

@@ -13,6 +13,11 @@ quire_status tunePool(quire_pool *pool, const config::Config &config);
 
 DocumentRules documentRules(const config::Config &config);
 
+TurnRules turnRules(const config::Config &config);
+
+/// Whether the model lets the configuration do what it says; else why not.
+bool checkModel(const config::Config &config, const quire_model_info &model, std::string &why);
+
 quire_doctor_options doctorOptions(const config::Config &config, int64_t preemptions);
 
 } // namespace quire::serving

@@ -30,7 +30,7 @@ def serve(tools, model, requests, work, *options):
     logits.mkdir(exist_ok=True)
     with open(work / "in.jsonl", "w") as file:
         for request in requests:
-            file.write(json.dumps({key: request[key] for key in ("id", "prompt", "max_new_tokens") if key in request}) + "\n")
+            file.write(json.dumps({key: request[key] for key in ("id", "prompt", "max_new_tokens", "turns") if key in request}) + "\n")
     command = [str(tools / "quire-run"), str(model), f"--requests={work / 'in.jsonl'}", f"--output={work / 'out.jsonl'}",
                f"--logits={logits}", f"--stats={work / 'stats.json'}", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

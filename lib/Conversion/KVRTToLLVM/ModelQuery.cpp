@@ -21,16 +21,16 @@ static int64_t elementCode(Type element) {
 // quire_model_layer[]: structures of 64-bit integers, so an array of them.
 static LLVM::GlobalOp emitLayers(OpBuilder &builder, ModelOp model) {
   SmallVector<int64_t> values;
-  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows();
+  ArrayRef<int64_t> queryHeads = model.getQueryHeads(), windows = model.getWindows(), places = model.getPlaceIsPosition();
   for (auto [index, type] : llvm::enumerate(model.getLayers().getAsValueRange<TypeAttr>())) {
     auto state = cast<StateType>(type);
     values.append({state.getHeads(), state.getKey(), state.getValue(), elementCode(state.getElement()),
                    state.getLanes(), state.getValueOffset(), state.getBlockBytes(), queryHeads.empty() ? 0 : queryHeads[index],
-                   windows.empty() ? 0 : windows[index]});
+                   windows.empty() ? 0 : windows[index], places.empty() ? 0 : places[index]});
   }
-  static_assert(sizeof(quire_model_layer) == 9 * sizeof(int64_t));
+  static_assert(sizeof(quire_model_layer) == 10 * sizeof(int64_t));
   if (values.empty())
-    values.assign(9, 0);
+    values.assign(10, 0);
   int64_t count = values.size();
   auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), count);
   auto value = DenseElementsAttr::get(RankedTensorType::get({count}, builder.getI64Type()), ArrayRef(values));

@@ -66,6 +66,7 @@ struct LowerRead : ViewPattern<ReadOp> {
     switch (op.getField()) {
     case Field::ids:
     case Field::positions:
+    case Field::places:
     case Field::sequence_of:
       sizes = {extent(Extent::tokens)};
       break;

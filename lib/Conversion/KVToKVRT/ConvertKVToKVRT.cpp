@@ -22,6 +22,7 @@ struct Layer {
   Operation *lastUse = nullptr; // the converted op after which the layer is released
   int64_t observedHeads = 0;    // query heads of the attend that is observed; 0: none
   std::optional<int64_t> window; // keys that some attend sees, 0: all; nothing before the first
+  bool placeIsPosition = false;  // some attend needs positions of keys
 };
 
 class StepConversion {
@@ -62,6 +63,9 @@ public:
   }
   SmallVector<int64_t> windows() const {
     return numbers([](const Layer &layer) { return layer.window.value_or(0); });
+  }
+  SmallVector<int64_t> placeIsPosition() const {
+    return numbers([](const Layer &layer) { return int64_t(layer.placeIsPosition); });
   }
   SmallVector<Type> layerTypes() const {
     return llvm::map_to_vector(layers, [](const Layer &layer) -> Type { return layer.type; });
@@ -114,7 +118,7 @@ private:
       if (!layers.empty() && layers.front().type.getBlock() != layout.getBlock())
         return function.emitError("not implemented: convert states of different block sizes");
       layerOf[state] = layers.size();
-      layers.push_back({static_cast<int64_t>(layers.size()), handleType, {}, {}, 0, std::nullopt});
+      layers.push_back({static_cast<int64_t>(layers.size()), handleType, {}, {}, 0, std::nullopt, false});
     }
     return success();
   }
@@ -173,6 +177,7 @@ private:
     // A chunk ends where the next one begins: no key before it is seen again.
     int64_t seen = static_cast<int64_t>(op.getWindow().value_or(0)), chunk = static_cast<int64_t>(op.getChunk().value_or(0));
     seen = seen && chunk ? std::min(seen, chunk) : std::max(seen, chunk);
+    layer.placeIsPosition |= op.needsPositionsOfKeys();
     layer.window = !layer.window || (*layer.window && seen) ? std::max(layer.window.value_or(0), seen) : 0;
     op.getResult().replaceAllUsesWith(attend->getResult(0));
     return success();
@@ -288,7 +293,8 @@ private:
     kvrt::ModelOp::create(builder, step.getLoc(), FlatSymbolRefAttr::get(step.getSymNameAttr()), builder.getI64IntegerAttr(conversion.vocabulary()),
                           builder.getI64IntegerAttr(tokenLimit), builder.getI64IntegerAttr(maxPositions), builder.getI64IntegerAttr(conversion.blockTokens()),
                           builder.getTypeArrayAttr(conversion.layerTypes()),
-                          builder.getDenseI64ArrayAttr(conversion.queryHeads()), builder.getDenseI64ArrayAttr(conversion.windows()), IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
+                          builder.getDenseI64ArrayAttr(conversion.queryHeads()), builder.getDenseI64ArrayAttr(conversion.windows()),
+                          builder.getDenseI64ArrayAttr(conversion.placeIsPosition()), IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
   }
 };
 } // namespace

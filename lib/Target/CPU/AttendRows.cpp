@@ -48,7 +48,7 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
 
 AttendRows::AttendRows(KernelEmitter &emitter, const AttendPlan &plan, Value batch)
     : step(emitter, batch), e(emitter), plan(plan), sequences(step.read(kvrt::Field::sequence_of)),
-      starts(step.read(kvrt::Field::query_starts)), positions(step.read(kvrt::Field::positions)),
+      starts(step.read(kvrt::Field::query_starts)), places(step.read(kvrt::Field::places)),
       pastLengths(step.read(kvrt::Field::past_lens)) {}
 
 Value AttendRows::emitTaskRows() {
@@ -62,13 +62,13 @@ Value AttendRows::lengthOf(Value sequence) {
 
 AttendRow AttendRows::seenFrom(Value row, Value length) {
   AttendRow seen;
-  seen.position = e.loadIndex(positions, {row});
+  seen.place = e.loadIndex(places, {row});
   seen.low = e.index(0);
-  seen.high = plan.causal ? e.add(seen.position, 1) : length;
+  seen.high = plan.causal ? e.add(seen.place, 1) : length;
   if (plan.window)
-    seen.low = e.max(e.sub(seen.position, e.index(plan.window - 1)), seen.low);
+    seen.low = e.max(e.sub(seen.place, e.index(plan.window - 1)), seen.low);
   if (plan.chunk) {
-    Value start = e.mul(e.div(seen.position, plan.chunk), plan.chunk);
+    Value start = e.mul(e.div(seen.place, plan.chunk), plan.chunk);
     seen.low = e.max(start, seen.low);
     seen.high = e.min(e.add(start, plan.chunk), seen.high);
   }
@@ -123,14 +123,14 @@ void AttendRows::emitMerge(const AttendResult &result, Value at, Value maximum, 
   });
 }
 
-// The score of a head's sink. With ALiBi, scores are relative to slope * position.
+// The score of a head's sink. With ALiBi, scores are relative to slope * position, which is the place then.
 Value AttendRows::sinkScore(Value row, Value queryHead, Value slopes, Value sinks) {
   Value sink = e.load(sinks, {queryHead});
   if (!plan.alibi)
     return sink;
-  Value position = arith::SIToFPOp::create(e.builder, e.loc, e.builder.getF32Type(),
-                                           e.toI32(e.loadIndex(positions, {row})));
-  Value base = arith::MulFOp::create(e.builder, e.loc, e.load(slopes, {queryHead}), position);
+  Value place = arith::SIToFPOp::create(e.builder, e.loc, e.builder.getF32Type(),
+                                           e.toI32(e.loadIndex(places, {row})));
+  Value base = arith::MulFOp::create(e.builder, e.loc, e.load(slopes, {queryHead}), place);
   return arith::SubFOp::create(e.builder, e.loc, sink, base);
 }
 

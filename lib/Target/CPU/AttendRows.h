@@ -60,7 +60,7 @@ public:
   Value lengthOf(Value sequence);
   /// Which keys a row sees: an interval. Both ends ascend with the rows of a sequence.
   AttendRow seenFrom(Value row, Value length);
-  /// The parts of it, one at least. They depend on the row's position and, without causal, on the sequence's length.
+  /// The parts of it, one at least. They depend on the row's place and, without causal, on the sequence's length.
   RowParts partsOf(const AttendRow &seen);
 
   /// A result of `folded` rows on the stack.
@@ -81,7 +81,7 @@ private:
 
   KernelEmitter &e;
   const AttendPlan &plan;
-  Value sequences, starts, positions, pastLengths;
+  Value sequences, starts, places, pastLengths;
 };
 
 } // namespace quire::cpu

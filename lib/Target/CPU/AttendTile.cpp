@@ -312,7 +312,7 @@ private:
     if (shape.alibi) {
       Value head = e.add(e.mul(pages.head, shape.group), (first + row) % shape.group);
       Value slope = e.broadcast(e.load(buffers.slopes, {head}), lanes);
-      Value distance = e.sub(positions, e.broadcast(e.toI32(seen.position), lanes));
+      Value distance = e.sub(positions, e.broadcast(e.toI32(seen.place), lanes));
       score = e.fma(slope, arith::SIToFPOp::create(b, e.loc, e.vectorType(lanes), distance), score);
     }
     Value notBefore = compare(arith::CmpIPredicate::sge, positions, e.broadcast(e.toI32(seen.low), lanes));

@@ -45,9 +45,9 @@ struct AttendBuffers {
   mlir::Value slopes;      // [query heads], with alibi
 };
 
-/// A row of the tile: keys [low, high) are visible from `position`. Indices.
+/// A row of the tile: keys [low, high) are visible from `place`. Indices.
 struct AttendRow {
-  mlir::Value position, low, high;
+  mlir::Value place, low, high;
 };
 
 /// The parts of one block; scales where elements are codes.

@@ -23,12 +23,12 @@ constexpr int64_t appendGrain = 8;
 void emitAppend(KernelEmitter &e, kvrt::StateType type, int64_t lanes, ValueRange arguments) {
   Value key = arguments[0], value = arguments[1], state = arguments[2];
   StepFields step(e, arguments[3]);
-  Value sequences = step.read(kvrt::Field::sequence_of), positions = step.read(kvrt::Field::positions);
+  Value sequences = step.read(kvrt::Field::sequence_of), places = step.read(kvrt::Field::places);
   Value tables = step.tables(state);
   e.loop(arguments[4], arguments[5], 1, [&](Value row) {
-    Value position = e.loadIndex(positions, {row});
-    Value block = e.loadIndex(tables, {e.loadIndex(sequences, {row}), e.div(position, type.getBlock())});
-    Value slot = e.rem(position, type.getBlock());
+    Value place = e.loadIndex(places, {row});
+    Value block = e.loadIndex(tables, {e.loadIndex(sequences, {row}), e.div(place, type.getBlock())});
+    Value slot = e.rem(place, type.getBlock());
     Value group = e.div(slot, type.getLanes()), lane = e.rem(slot, type.getLanes());
     Value keyPage = kvrt::KeyPageOp::create(e.builder, e.loc, state, block);
     Value valuePage = kvrt::ValuePageOp::create(e.builder, e.loc, state, block);

@@ -5,10 +5,10 @@
 // CHECK-NOT: kvrt.
 kvrt.raw @w {source = @w, offset = 4096} : tensor<100xf32>
 kvrt.model @step {vocabulary = 100, token_limit = 90, max_positions = 2048, block_tokens = 16, layers = [!state],
-                  query_heads = array<i64: 8>, windows = array<i64: 512>, weights_bytes = 4544, scratch_fixed = 64, scratch_per_token = 128, scratch_per_selected = 192}
+                  query_heads = array<i64: 8>, windows = array<i64: 512>, place_is_position = array<i64: 1>, weights_bytes = 4544, scratch_fixed = 64, scratch_per_token = 128, scratch_per_selected = 192}
 
-// heads, key, value, element, lanes, where V begins, bytes of a block, observed query heads, window
-// CHECK-DAG: llvm.mlir.global internal constant @quire_model_layers(dense<[2, 64, 64, 2, 8, 4096, 8192, 8, 512]> : tensor<9xi64>)
+// heads, key, value, element, lanes, where V begins, bytes of a block, observed query heads, window, whether places must be positions
+// CHECK-DAG: llvm.mlir.global internal constant @quire_model_layers(dense<[2, 64, 64, 2, 8, 4096, 8192, 8, 512, 1]> : tensor<10xi64>)
 // CHECK-DAG: llvm.mlir.global internal constant @quire_model_description()
 // CHECK-DAG: llvm.func @quire_model_query(%{{.*}}: i64) -> !llvm.ptr
 
@@ -27,6 +27,8 @@ func.func @step(%batch: !kvrt.batch) {
   // tokens is field 11.
   // CHECK: llvm.getelementptr %[[STEP]][11]
   %n = kvrt.extent %batch[tokens]
+  // CHECK: llvm.getelementptr %[[STEP]][16]
+  %p = kvrt.read %batch[places] : memref<?xi64>
   // CHECK: llvm.getelementptr %[[STEP]][7]
   // CHECK: llvm.mlir.constant(4096 : i64)
   %w = kvrt.weight %batch, @w : memref<100xf32>
@@ -35,7 +37,7 @@ func.func @step(%batch: !kvrt.batch) {
   // CHECK: llvm.getelementptr %{{.*}}[2]
   // CHECK: llvm.call %{{.*}} : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr, !llvm.ptr) -> ()
   // CHECK: llvm.intr.lifetime.end
-  kvrt.parallel_call @piece(%n) on %batch grain 4 captures(%w, %s, %batch : memref<100xf32>, !state, !kvrt.batch)
+  kvrt.parallel_call @piece(%n) on %batch grain 4 captures(%w, %p, %s, %batch : memref<100xf32>, memref<?xi64>, !state, !kvrt.batch)
   // CHECK: llvm.getelementptr %{{.*}}[4]
   // CHECK: llvm.call %{{.*}}(%{{.*}}, %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64) -> ()
   kvrt.release %s, %batch : !state
@@ -43,7 +45,7 @@ func.func @step(%batch: !kvrt.batch) {
 }
 
 // CHECK-LABEL: llvm.func internal @piece(
-func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %s: !state, %batch: !kvrt.batch) {
+func.func private @piece(%begin: index, %end: index, %w: memref<100xf32>, %p: memref<?xi64>, %s: !state, %batch: !kvrt.batch) {
   %k = kvrt.key_page %s[%begin] : !state
   // V lies 4096 bytes into the block.
   // CHECK: llvm.mlir.constant(4096 : i64)

@@ -2,7 +2,7 @@
 // States become layers, arguments and results become the step structure.
 // RUN: quire-opt %s --split-input-file --convert-kv-to-kvrt=lanes=16 --verify-diagnostics --allow-unregistered-dialect | FileCheck %s
 
-// CHECK: kvrt.model @step {block_tokens = 32 : i64, layers = [!kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>, !kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>], max_positions = 77 : i64, query_heads = array<i64: 0, 4>, token_limit = 999 : i64, vocabulary = 1000 : i64, windows = array<i64: 8, 0>
+// CHECK: kvrt.model @step {block_tokens = 32 : i64, layers = [!kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>, !kvrt.state<heads = 2, key = 64, value = 32, element = f16, block = 32, lanes = 16>], max_positions = 77 : i64, place_is_position = array<i64: 1, 1>, query_heads = array<i64: 0, 4>, token_limit = 999 : i64, vocabulary = 1000 : i64, windows = array<i64: 8, 0>
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: %[[B:.*]]: !kvrt.batch) {
 !state = !kv.state<heads = 2, key = 64, value = 32, element = f16, layout = #kv.paged<block = 32>>
@@ -42,6 +42,29 @@ func.func @step(%ids: tensor<1x?xi64>, %batch: !kv.batch, %s0: !state, %s1: !sta
   // CHECK: kvrt.write %[[L]] to %[[B]][logits] : tensor<?x1000xf32>
   // CHECK: return
   return %y, %t0, %t1 : tensor<1x?x1000xf32>, !state, !state
+}
+
+// -----
+
+// Whether the place of a key must be its position follows from what the scores depend on: the order of keys is enough for a causal mask, a cap and sinks.
+// Attention that sees all keys beside one with a window leaves no window, but needs positions.
+// CHECK: kvrt.model @places {{.*}}max_positions = -1 : i64, place_is_position = array<i64: 0, 0, 1, 1, 1>, token_limit = 10 : i64, vocabulary = 10 : i64, windows = array<i64: 0, 0, 0, 16, 0>}
+!state = !kv.state<heads = 2, key = 64, value = 64, element = f32, layout = #kv.paged<block = 32>>
+func.func @places(%ids: tensor<1x?xi64>, %batch: !kv.batch, %s0: !state, %s1: !state, %s2: !state, %s3: !state, %s4: !state) -> (tensor<1x?x10xf32>, !state, !state, !state, !state, !state) {
+  %q, %sinks = "test.make"(%ids) : (tensor<1x?xi64>) -> (tensor<?x2x64xf32>, tensor<2xf32>)
+  %t0 = kv.append %q, %q to %s0, %batch : tensor<?x2x64xf32>, tensor<?x2x64xf32>, !state
+  %a0 = kv.attend %q, %t0, %batch sinks(%sinks : tensor<2xf32>) {scale = 1.0 : f64, softcap = 3.000000e+01 : f64} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %t1 = kv.append %q, %q to %s1, %batch : tensor<?x2x64xf32>, tensor<?x2x64xf32>, !state
+  %a1 = kv.attend %q, %t1, %batch {scale = 1.0 : f64, causal = false} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %t2 = kv.append %q, %q to %s2, %batch : tensor<?x2x64xf32>, tensor<?x2x64xf32>, !state
+  %a2 = kv.attend %q, %t2, %batch {scale = 1.0 : f64, window = 8 : i64} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %b2 = kv.attend %q, %t2, %batch {scale = 1.0 : f64} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %t3 = kv.append %q, %q to %s3, %batch : tensor<?x2x64xf32>, tensor<?x2x64xf32>, !state
+  %a3 = kv.attend %q, %t3, %batch {scale = 1.0 : f64, chunk = 16 : i64} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %t4 = kv.append %q, %q to %s4, %batch : tensor<?x2x64xf32>, tensor<?x2x64xf32>, !state
+  %a4 = kv.attend %q, %t4, %batch {scale = 1.0 : f64, alibi = array<f32: 1.0, 0.5>} : tensor<?x2x64xf32>, !state -> tensor<?x2x64xf32>
+  %x = "test.join"(%a0, %a1, %a2, %b2, %a3, %a4) : (tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>, tensor<?x2x64xf32>) -> tensor<1x?x10xf32>
+  return %x, %t0, %t1, %t2, %t3, %t4 : tensor<1x?x10xf32>, !state, !state, !state, !state, !state
 }
 
 // -----

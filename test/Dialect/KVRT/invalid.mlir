@@ -359,6 +359,13 @@ func.func @product(%batch: !kvrt.batch, %x: tensor<?x64xf32>, %w: tensor<7x64x16
 // -----
 
 func.func @step(%batch: !kvrt.batch) { return }
-// expected-error @+1 {{expected query_heads and windows of 1 numbers that are not negative}}
+// expected-error @+1 {{expected query_heads, windows and place_is_position of 1 numbers that are not negative}}
 kvrt.model @step {vocabulary = 10, token_limit = 10, max_positions = -1, block_tokens = 16, windows = array<i64: 1, 2>,
+                  layers = [!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>]}
+
+// -----
+
+func.func @step(%batch: !kvrt.batch) { return }
+// expected-error @+1 {{expected query_heads, windows and place_is_position of 1 numbers that are not negative}}
+kvrt.model @step {vocabulary = 10, token_limit = 10, max_positions = -1, block_tokens = 16, place_is_position = array<i64: 1, 0>,
                   layers = [!kvrt.state<heads = 2, key = 64, value = 64, element = f32, block = 16, lanes = 8>]}

@@ -26,7 +26,7 @@ class Step(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in (
         "ids", "positions", "sequence_of", "query_starts", "past_lens", "selected", "logits", "weights", "scratch")] + [
         ("runtime", ctypes.POINTER(RuntimeTable)), ("context", ctypes.c_void_p)] + [
-        (name, ctypes.c_int64) for name in ("tokens", "sequences", "table_stride", "selected_count", "threads")]
+        (name, ctypes.c_int64) for name in ("tokens", "sequences", "table_stride", "selected_count", "threads")] + [("places", ctypes.c_void_p)]
 
 
 class ModelInfo(ctypes.Structure):
@@ -96,7 +96,7 @@ class CompiledStep:
         query = self.library.quire_model_query
         query.restype = ctypes.POINTER(ModelInfo)
         query.argtypes = [ctypes.c_int64]
-        self.info = query(3).contents
+        self.info = query(4).contents
         self.weights = weights_of(ir, arrays, self.info.weights_bytes)
         self.random = np.random.default_rng(7)
         self.table = RuntimeTable(ctypes.sizeof(RuntimeTable), 2, PARALLEL(self.parallel), OTHER(), OTHER(), OTHER())
@@ -122,7 +122,7 @@ class CompiledStep:
         scratch = aligned(64 + info.scratch_fixed + info.scratch_per_token * tokens + info.scratch_per_selected * len(selected))
         guard = scratch[-64:].copy()
         logits = np.full((len(selected), info.vocabulary), np.nan, np.float32)
-        arrays = dict(ids=ids, positions=positions, sequence_of=as_list([0] * tokens), query_starts=as_list([0, tokens]), past_lens=as_list([0]),
+        arrays = dict(ids=ids, positions=positions, sequence_of=as_list([0] * tokens), places=as_list(range(tokens)), query_starts=as_list([0, tokens]), past_lens=as_list([0]),
                       selected=selected, logits=logits, weights=self.weights, scratch=scratch)
         step = Step(tokens=tokens, sequences=1, table_stride=1, selected_count=len(selected), threads=1, runtime=ctypes.pointer(self.table))
         for name, array in arrays.items():

@@ -13,7 +13,7 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %k: memref<?x2x64xf32>, %v: mem
 // CHECK-LABEL: func.func private @append
 // CHECK-SAME: %[[K:.*]]: memref<?x2x64xf32>, %[[V:.*]]: memref<?x2x20xf32>
 // CHECK: kvrt.read %{{.*}}[sequence_of]
-// CHECK: kvrt.read %{{.*}}[positions]
+// CHECK: kvrt.read %{{.*}}[places]
 // CHECK: kvrt.tables %{{.*}}, %{{.*}} : <
 // CHECK: %[[KPAGE:.*]] = kvrt.key_page
 // CHECK: %[[VPAGE:.*]] = kvrt.value_page

@@ -177,8 +177,8 @@ TEST_F(Load, TruncatedGrownAndChangedFiles) {
 }
 
 TEST_F(Load, Versions) {
-  editManifest([](Json &m) { m["version"] = 2; });
-  expectRefused(QUIRE_WRONG_VERSION, "manifest.json: format version 2, but this program reads version 1");
+  editManifest([](Json &m) { m["version"] = 3; });
+  expectRefused(QUIRE_WRONG_VERSION, "manifest.json: format version 3, but this program reads version 2");
   editManifest([](Json &m) { m["version"] = "1"; });
   expectRefused(QUIRE_BAD_ARTEFACT, "version: expected an integer, but got \"1\"");
   editManifest([](Json &m) { m["format"] = "zip"; });

@@ -12,7 +12,7 @@ namespace quire::test {
 // Keys at the beginning of a block, values at its end: one number for a position, which two floats have room for.
 static constexpr int64_t markBytes = 8;
 static constexpr quire_model_layer layerOf(int64_t blockBytes) {
-  return {1, 2, 2, QUIRE_ELEMENT_F32, 1, blockBytes - markBlockTokens * markBytes, blockBytes, 1, 0};
+  return {1, 2, 2, QUIRE_ELEMENT_F32, 1, blockBytes - markBlockTokens * markBytes, blockBytes, 1, 0, 0};
 }
 static constexpr quire_model_layer layers[markLayers] = {layerOf(64), layerOf(128), layerOf(64)};
 
@@ -69,21 +69,23 @@ struct LayerRows {
   int64_t layer;
   quire_kv_view view;
 
-  char *block(int64_t sequence, int64_t position) const {
-    int64_t place = view.tables[sequence * step.table_stride + position / markBlockTokens];
-    return view.base + place * view.block_stride;
+  char *block(int64_t sequence, int64_t place) const {
+    int64_t block = view.tables[sequence * step.table_stride + place / markBlockTokens];
+    return view.base + block * view.block_stride;
   }
   void read(int64_t sequence, int64_t end) const {
-    for (int64_t position = 0; position < end && script.mismatch.empty(); ++position)
-      if (!holdsMarks(block(sequence, position), layer, position % markBlockTokens, script.histories[static_cast<size_t>(sequence)][position]))
-        script.mismatch = "layer " + std::to_string(layer) + ", position " + std::to_string(position) + " of sequence " + std::to_string(sequence) + " in the step";
+    for (int64_t place = 0; place < end && script.mismatch.empty(); ++place)
+      if (!holdsMarks(block(sequence, place), layer, place % markBlockTokens, script.histories[static_cast<size_t>(sequence)][place]))
+        script.mismatch = "layer " + std::to_string(layer) + ", place " + std::to_string(place) + " of sequence " + std::to_string(sequence) + " in the step";
   }
   void run() const {
     for (int64_t sequence = 0; sequence < step.sequences; ++sequence)
       read(sequence, step.past_lens[sequence]);
     for (int64_t row = 0; row < step.tokens; ++row) {
-      int64_t sequence = step.sequence_of[row], position = step.positions[row];
-      writeMarks(block(sequence, position), layer, position % markBlockTokens, script.histories[static_cast<size_t>(sequence)][position]);
+      int64_t sequence = step.sequence_of[row], place = step.places[row];
+      writeMarks(block(sequence, place), layer, place % markBlockTokens, script.histories[static_cast<size_t>(sequence)][place]);
+      if (step.positions[row] != script.positions[static_cast<size_t>(sequence)] + row - step.query_starts[sequence])
+        script.mismatch = "row " + std::to_string(row) + " has position " + std::to_string(step.positions[row]);
     }
     for (int64_t sequence = 0; sequence < step.sequences; ++sequence) {
       int64_t next = sequence + 1 < step.sequences ? step.query_starts[sequence + 1] : step.tokens;
@@ -119,7 +121,7 @@ static void prefetch(const quire_step &step, uint64_t choice, int64_t layer) {
 /// Any shares: what is looked at decides what is fetched, and nothing else.
 static void observe(const quire_step &step, const quire_kv_view &view, uint64_t choice) {
   for (int64_t s = 0; view.observed && s < step.sequences; ++s) {
-    int64_t length = step.positions[step.query_starts[s + 1] - 1] + 1;
+    int64_t length = step.places[step.query_starts[s + 1] - 1] + 1;
     for (int64_t i = 0; i * markBlockTokens < length; ++i) {
       float *to = view.observed + (s * step.table_stride + i) * 2;
       uint64_t bits = mixed(choice + static_cast<uint64_t>(8 * s + i));

@@ -36,12 +36,13 @@ bool holdsMarks(const char *block, int64_t layer, int64_t slot, uint64_t history
 
 /// What the model does in its next step, and what it finds.
 struct alignas(64) MarkScript {
-  /// [sequences] histories of all positions, new ones included.
+  /// [sequences] histories of all places, new ones included.
   std::vector<const uint64_t *> histories;
+  std::vector<int64_t> positions; // [sequences] of the first new rows
   uint64_t choices = 0;        // which prefetches, and when
   int64_t layersPerPage = 1;   // layers of one page may be acquired together
   int64_t abortIn = -1;        // layer that it acquires and does not release; none: -1
-  std::string mismatch;        // the first row that it read and that is not as it was written
+  std::string mismatch;        // the first row that it read and that is not as it was written, or that has another position
 };
 
 /// The model; its weights are the script.

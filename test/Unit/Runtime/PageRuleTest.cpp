@@ -13,7 +13,7 @@ namespace {
 
 /// Layers of 64 KiB a block.
 struct WideModel {
-  explicit WideModel(int64_t count) : layers(static_cast<size_t>(count), {8, 64, 64, QUIRE_ELEMENT_F32, 16, 32768, 65536, 0, 0}), info(toyInfo()) {
+  explicit WideModel(int64_t count) : layers(static_cast<size_t>(count), {8, 64, 64, QUIRE_ELEMENT_F32, 16, 32768, 65536, 0, 0, 0}), info(toyInfo()) {
     info.layers = layers.data();
     info.layer_count = count;
     info.block_tokens = 16;

@@ -237,6 +237,9 @@ quire_status PoolReference::canCommit(size_t at, int64_t tokens) const {
 std::vector<uint64_t> PoolReference::historyWith(size_t at, const std::vector<int64_t> &tokens) const {
   std::vector<uint64_t> history = sequences_[at].history;
   uint64_t last = history.empty() ? tenants_[sequences_[at].tenant].history : history.back();
+  // What attends to fewer tokens is no prefix of what attends to all.
+  if (int64_t dropped = sequences_[at].next - sequences_[at].length(); dropped > 0 && !tokens.empty())
+    last = markHistory(last, markVocabulary + dropped);
   for (int64_t token : tokens)
     history.push_back(last = markHistory(last, token));
   return history;

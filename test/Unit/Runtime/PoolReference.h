@@ -145,6 +145,7 @@ public:
   quire_status canCommit(size_t at, int64_t tokens) const;
   void commit(size_t at, const std::vector<int64_t> &tokens);
   /// Of the sequence's tokens and of these after them.
+  /// After a sequence was pruned, not those of the same tokens in another one.
   std::vector<uint64_t> historyWith(size_t at, const std::vector<int64_t> &tokens) const;
   /// So many cached blocks give way.
   void evict(int64_t count);

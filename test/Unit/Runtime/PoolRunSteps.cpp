@@ -82,8 +82,6 @@ quire_status PoolRun::expectStep(const Batch &batch) const {
   int64_t wanted = 0, room = INT64_MAX;
   for (size_t i = 0; i < batch.members.size(); ++i) {
     int64_t cost;
-    if (!at(batch.members[i]).isWhole())
-      return QUIRE_INVALID_ARGUMENT;
     quire_status status = reference_->cost(batch.members[i], static_cast<int64_t>(batch.tokens[i].size()), cost);
     if (status != QUIRE_OK)
       return status;
@@ -127,12 +125,14 @@ void PoolRun::step(const Op &op, bool aborts) {
   std::vector<int64_t> counts, flat, selected;
   MarkScript &script = pool_.script();
   script.histories.clear();
+  script.positions.clear();
   for (size_t i = 0; i < batch.members.size(); ++i) {
     handles.push_back(at(batch.members[i]).handle);
     counts.push_back(static_cast<int64_t>(batch.tokens[i].size()));
     flat.insert(flat.end(), batch.tokens[i].begin(), batch.tokens[i].end());
     selected.push_back(static_cast<int64_t>(flat.size()) - 1);
     script.histories.push_back(batch.histories[i].data());
+    script.positions.push_back(at(batch.members[i]).next);
   }
   script.choices = op.c;
   script.abortIn = aborts ? op.c % markLayers : -1;
@@ -175,6 +175,7 @@ void PoolRun::invoke(const Op &op) {
     table.push_back(reference_->blocks()[name].index);
   MarkScript &script = pool_.script();
   script.histories = {history.data()};
+  script.positions = {sequence.length()};
   script.choices = op.c;
   script.abortIn = -1;
   script.mismatch.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sequences that lose tokens: whole blocks become free, survivors keep K, V and position, and everybody else notices nothing.
+#include "AllocationCount.h"
 #include "TieredPool.h"
 
 #include <cmath>
@@ -199,26 +200,159 @@ TEST_P(PruneSequence, OthersKeepWhatTheyShare) {
   expectSound(fork);
 }
 
-TEST_P(PruneSequence, CompiledCodeAndPrefixesTakeWholeSequencesOnly) {
-  serving::ModelPointer model = makeModel();
-  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1, 256, 4);
+TEST_P(PruneSequence, PrefixesAreOfWholeSequencesOnly) {
   quire_sequence sequence = create(2 * blockTokens);
   ASSERT_EQ(prune(sequence, 0, 2 * blockTokens, 0.5), QUIRE_OK);
-  int64_t count = 1, token = 3, matched = 0;
-  quire_batch batch = {sizeof(batch), 1, &sequence, &count, &token, nullptr, 0};
-  EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_INVALID_ARGUMENT);
-  EXPECT_STREQ(quire_last_error(), "16 tokens of the sequence were pruned: compiled code takes the place of a token for its position");
+  int64_t token = 3, matched = 0;
   EXPECT_EQ(quire_sequence_publish(pool, sequence, &token, 0), QUIRE_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(quire_last_error()).find("were pruned"), std::string::npos);
+  EXPECT_STREQ(quire_last_error(), "16 tokens of the sequence were pruned: what is stored is no prefix of tokens");
   EXPECT_EQ(quire_sequence_match_prefix(pool, sequence, &token, 1, &matched), QUIRE_INVALID_ARGUMENT);
   EXPECT_EQ(quire_sequence_reserve(pool, sequence, TOY_MAX_POSITIONS - 2 * blockTokens + 1), QUIRE_TOO_LONG) << "positions count, not tokens";
-  ASSERT_EQ(quire_sequence_truncate(pool, sequence, 0), QUIRE_OK);
-  std::vector<float> logits(static_cast<size_t>(toyInfo().vocabulary));
-  int64_t first = 0;
-  batch.selected = &first;
-  batch.selected_count = 1;
-  ASSERT_EQ(quire_executor_step(executor.get(), &batch, logits.data()), QUIRE_OK) << quire_last_error();
-  EXPECT_EQ(logits, toyLogits({3}));
+}
+
+namespace {
+
+/// Sequences that steps of the toy model fill, each beside what it should hold.
+class PruneSteps : public PruneSequence {
+protected:
+  struct Row {
+    quire_sequence sequence = 0;
+    ToySequence expected;
+  };
+
+  void SetUp() override {
+    PruneSequence::SetUp();
+    model = makeModel();
+    executor = makeExecutor(model.get(), pool, 2, 256, 4);
+  }
+
+  Row open() {
+    Row row;
+    EXPECT_EQ(quire_sequence_create(pool, &row.sequence), QUIRE_OK);
+    return row;
+  }
+
+  /// A step with so many new tokens for each; all of their logits are looked at.
+  void step(const std::vector<std::pair<Row *, int64_t>> &parts) {
+    std::vector<quire_sequence> sequences;
+    std::vector<int64_t> counts, tokens, selected;
+    for (auto [row, count] : parts) {
+      sequences.push_back(row->sequence);
+      counts.push_back(count);
+      for (int64_t i = 0; i < count; ++i) {
+        selected.push_back(static_cast<int64_t>(tokens.size()));
+        tokens.push_back((row->expected.next() + i) * 31 % 89 + static_cast<int64_t>(parts.size()));
+      }
+    }
+    std::vector<float> logits(tokens.size() * TOY_VOCABULARY);
+    quire_batch batch = {sizeof(batch), static_cast<int64_t>(parts.size()), sequences.data(), counts.data(), tokens.data(), selected.data(), static_cast<int64_t>(selected.size())};
+    ASSERT_EQ(quire_executor_step(executor.get(), &batch, logits.data()), QUIRE_OK) << quire_last_error();
+    size_t at = 0;
+    for (auto [row, count] : parts)
+      for (int64_t i = 0; i < count; ++i, ++at) {
+        row->expected.append(tokens[at]);
+        ASSERT_EQ(std::vector<float>(logits.begin() + static_cast<std::ptrdiff_t>(at * TOY_VOCABULARY), logits.begin() + static_cast<std::ptrdiff_t>((at + 1) * TOY_VOCABULARY)),
+                  row->expected.logits())
+            << "row " << at << ", position " << row->expected.next() - 1;
+      }
+    EXPECT_EQ(quire_pool_validate(pool), QUIRE_OK) << quire_last_error();
+  }
+
+  void pruneRow(Row &row, int64_t begin, int64_t end, double ratio) {
+    ASSERT_EQ(prune(row.sequence, begin, end, ratio), QUIRE_OK) << quire_last_error();
+    row.expected.keepOnly(positionsOf(row.sequence));
+  }
+
+  serving::ModelPointer model;
+  serving::ExecutorPointer executor;
+};
+
+} // namespace
+
+/// Rows after the gap have their positions, are stored at their places, and see what is left: alone, in chunks, and beside a sequence without a gap.
+TEST_P(PruneSteps, GoOnWithPlacesAndPositions) {
+  Row pruned = open(), other = open();
+  step({{&pruned, 2 * blockTokens + 8}});
+  step({{&other, 5}, {&pruned, 1}});
+  pruneRow(pruned, 0, 2 * blockTokens, 0.5);
+  EXPECT_EQ(pruned.expected.next(), 2 * blockTokens + 9);
+  step({{&pruned, 1}});
+  step({{&pruned, 9}, {&other, 3}});
+  step({{&other, 1}, {&pruned, 20}});
+  EXPECT_EQ(positionsOf(pruned.sequence).back(), 2 * blockTokens + 39);
+  pruneRow(pruned, blockTokens, 3 * blockTokens, 0.5);
+  step({{&pruned, 1}, {&other, 1}});
+}
+
+TEST_P(PruneSteps, GoOnInForksAndAfterTruncation) {
+  Row row = open(), fork;
+  step({{&row, 3 * blockTokens}});
+  pruneRow(row, 0, 2 * blockTokens, 0.5);
+  step({{&row, 3}});
+  fork.expected = row.expected;
+  ASSERT_EQ(quire_sequence_fork(pool, row.sequence, 2 * blockTokens + 3, &fork.sequence), QUIRE_OK);
+  step({{&fork, 2}});
+  step({{&row, 1}});
+  // Back to before the first gap: whole again, and tokens have their places for positions.
+  ASSERT_EQ(quire_sequence_truncate(pool, row.sequence, 0), QUIRE_OK);
+  row.expected = ToySequence();
+  step({{&row, 4}, {&fork, 1}});
+  EXPECT_EQ(positionsOf(row.sequence), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+}
+
+#ifndef QUIRE_CHECK_INVARIANTS // the checks allocate
+TEST_P(PruneSteps, AllocateNothing) {
+  if (GetParam())
+    return; // the tier of these tests allocates
+  Row row = open(), fork;
+  step({{&row, 3 * blockTokens}});
+  pruneRow(row, 0, 2 * blockTokens, 0.5);
+  ASSERT_EQ(quire_sequence_fork(pool, row.sequence, blockTokens + 3, &fork.sequence), QUIRE_OK);
+  for (quire_sequence sequence : {row.sequence, fork.sequence}) {
+    int64_t count = blockTokens + 1;
+    std::vector<int64_t> tokens(static_cast<size_t>(count), 5);
+    quire_batch batch = {sizeof(batch), 1, &sequence, &count, tokens.data(), nullptr, 0};
+    int64_t before = allocations.load();
+    quire_status status = quire_executor_step(executor.get(), &batch, nullptr);
+    EXPECT_EQ(allocations.load(), before);
+    EXPECT_EQ(status, QUIRE_OK) << quire_last_error();
+  }
+}
+#endif
+
+/// What a layer says of itself decides, for the pool as for the steps of a model that has the same shape.
+TEST(PruneLayers, ThatNeedPositionsAllowNone) {
+  quire_model_info info = toyInfo();
+  std::vector<quire_model_layer> layers(info.layers, info.layers + info.layer_count);
+  layers[1].place_is_position = 1;
+  info.layers = layers.data();
+  std::vector<float> scores(2 * blockTokens, 1.0f);
+  quire_prune_options options = {sizeof(options), 0.5, scores.data(), nullptr, 0};
+  int64_t count = 2 * blockTokens, one = 1, token = 3;
+  std::vector<int64_t> tokens(static_cast<size_t>(count), 7);
+  quire_model *loaded = nullptr;
+  ASSERT_EQ(quire_model_from_info(&info, toyWeights(), &loaded), QUIRE_OK) << quire_last_error();
+  serving::ModelPointer model(loaded);
+  for (bool poolSays : {true, false}) {
+    serving::PoolPointer pool = makePool({4}, poolSays ? info : toyInfo());
+    serving::ExecutorPointer executor = makeExecutor(model.get(), pool.get());
+    quire_sequence sequence = 0;
+    ASSERT_EQ(quire_sequence_create(pool.get(), &sequence), QUIRE_OK);
+    quire_batch batch = {sizeof(batch), 1, &sequence, &count, tokens.data(), nullptr, 0};
+    ASSERT_EQ(quire_executor_step(executor.get(), &batch, nullptr), QUIRE_OK) << quire_last_error();
+    EXPECT_EQ(quire_sequence_prune(pool.get(), sequence, 0, count, &options, nullptr), poolSays ? QUIRE_INVALID_ARGUMENT : QUIRE_OK);
+    if (poolSays) {
+      EXPECT_STREQ(quire_last_error(), "prune: layer 1 of the model takes the place of a key for its position");
+    }
+    batch.token_counts = &one;
+    batch.tokens = &token;
+    int64_t free = statsOf(pool.get()).blocks_free;
+    EXPECT_EQ(quire_executor_step(executor.get(), &batch, nullptr), poolSays ? QUIRE_OK : QUIRE_INVALID_ARGUMENT);
+    if (!poolSays) {
+      EXPECT_STREQ(quire_last_error(), "sequences[0]: 16 tokens were pruned, but layer 1 of the model takes the place of a key for its position");
+      EXPECT_EQ(statsOf(pool.get()).blocks_free, free) << "nothing is reserved";
+    }
+  }
 }
 
 TEST_P(PruneSequence, WithoutRoomOrUnpinnedBlocksNothingChanges) {
@@ -298,3 +432,4 @@ TEST_P(PruneSequence, BadCallsAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, PruneSequence, ::testing::Bool(), [](const auto &info) { return info.param ? "Slow" : "Fast"; });
+INSTANTIATE_TEST_SUITE_P(Tiers, PruneSteps, ::testing::Bool(), [](const auto &info) { return info.param ? "Slow" : "Fast"; });

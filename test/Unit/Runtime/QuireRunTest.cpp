@@ -182,7 +182,7 @@ TEST_F(QuireRun, Configuration) {
   EXPECT_EQ(printed, "memory:\n  fast_bytes: 64KiB\n  slow:\n    kind: none\n    bytes: 0\n    checksum: xxh3\n    latency: 100us\n    bandwidth: 2GB/s\n  slower: []\n  reserve_ratio: 0.1\n  stable_va: false\n"
                      "block:\n  tokens: 0\n  layers_per_block: 1\n  auto: off\nreplace:\n  policy: scan\n  chain_order: tail_first\n"
                      "prefetch:\n  window_size: 3\n  strategy: sequential\n  topk: 2\n  predictor: layer_ahead\n  max_inflight: 8MiB\n"
-                     "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n"
+                     "dialogue:\n  recent_turns: 3\n  recent_pages: 3\n  important_pages: [0]\n  pin_budget: 0.25\n  compression:\n    method: none\n    ratio: 0.5\n"
                      "document:\n  importance: tfidf\n  unload_processed: true\n" "compress:\n  quant: none\n  sparse:\n    ratio: 1\n    index: bitmap\n  after_idle_steps: 64\n"
                      "share:\n  prefix_cache: true\n"
                      "security:\n  tenant_salt: required\n  zero_on_free: true\n  ttl: 1h\n"
@@ -216,10 +216,25 @@ TEST_F(QuireRun, Configuration) {
   expectRefused({"--help-config=html"}, "--help-config: expected nothing or markdown, but got 'html'");
   writeFile(file("c.yaml"), "serving:\n  max_batch: 0\n");
   expectRefused({"--print-config", config}, file("c.yaml") + ":2:14: serving.max_batch: expected a whole number of 1 to 1000000, but got '0'");
-  writeFile(file("c.yaml"), "dialogue:\n  compression: {method: none}\n");
-  expectRefused({model(), config}, file("c.yaml") + ":2:17: not implemented: dialogue.compression.method");
+  writeFile(file("c.yaml"), "compress:\n  sparse: {ratio: 8}\n");
+  expectRefused({model(), config}, file("c.yaml") + ":2:12: not implemented: compress.sparse.ratio");
   expectRefused({model(), config, config}, "--config: expected one file");
   expectRefused({model(), "--config=" + file("none")}, "none: No such file");
+}
+
+TEST_F(QuireRun, OldTurnsArePruned) {
+  json request = {{"id", 1}, {"max_new_tokens", 4}, {"turns", {40, 80, 100}}};
+  for (int i = 0; i < 104; ++i)
+    request["prompt"].push_back(i * i * 29 % 97);
+  writeFile(file("in.jsonl"), request.dump() + "\n");
+  writeFile(file("c.yaml"), "dialogue: {recent_turns: 1, recent_pages: 1, important_pages: [], compression: {method: pruning, ratio: 0.5}}\n");
+  std::vector<std::string> all = {model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--stats=" + file("s.json"), "--config=" + file("c.yaml")};
+  EXPECT_EQ(run(all), 0) << errors();
+  // The first turn fills two blocks, of which one goes. Then the rest of it and the second turn fill three, and 24 tokens need two.
+  EXPECT_EQ(json::parse(readFile(file("s.json")))["pruned"], json({{"tokens", 32}, {"blocks", 2}}));
+  writeToyFolder(temporary / "places.quire", QUIRE_TOY_MODEL_PLACES);
+  all[0] = temporary / "places.quire";
+  expectRefused(all, "dialogue.compression.method: expected none, but got pruning: layer 0 of the model takes the place of a key for its position");
 }
 
 /// The thresholds of the configuration reach the doctor.

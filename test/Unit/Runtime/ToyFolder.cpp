@@ -53,7 +53,7 @@ nlohmann::ordered_json toyManifest(const std::filesystem::path &folder) {
   quire_model_info info = infoOf(folder / "model.so", layers);
   nlohmann::ordered_json root;
   root["format"] = "quire-model";
-  root["version"] = 1;
+  root["version"] = 2;
   root["producer"] = "toy";
 #if defined(__x86_64__)
   root["target"] = {{"triple", "x86_64-unknown-linux-gnu"}, {"cpu", "x86-64"}, {"features", {"sse2"}}};
@@ -80,7 +80,8 @@ nlohmann::ordered_json toyManifest(const std::filesystem::path &folder) {
                               {"value_offset", l.value_offset},
                               {"block_bytes", l.block_bytes},
                               {"query_heads", l.query_heads},
-                              {"window", l.window}});
+                              {"window", l.window},
+                              {"place_is_position", l.place_is_position}});
     block += l.block_bytes;
   }
   root["kv_bytes_per_token"] = block / info.block_tokens;

@@ -12,7 +12,7 @@
 #define LAYER(heads, key, value)                                                                                       \
   {                                                                                                                    \
     heads, key, value, QUIRE_ELEMENT_F32, 4, KEY_BYTES(heads, key),                                                    \
-        PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value)), TOY_QUERY_HEADS, 0                                       \
+        PAD(KEY_BYTES(heads, key) + KEY_BYTES(heads, value)), TOY_QUERY_HEADS, 0, TOY_PLACE_IS_POSITION                                       \
   }
 
 static const quire_model_layer layers[TOY_LAYERS] = {LAYER(2, 4, 4), LAYER(1, 8, 2), LAYER(3, 2, 6)};
@@ -24,10 +24,10 @@ typedef struct Environment {
   int64_t *state; /* [tokens]; -1: something that is no stored element was read */
 } Environment;
 
-static float *place(const Environment *e, int64_t sequence, int64_t position, int64_t which, int64_t h, int64_t d) {
+static float *elementAt(const Environment *e, int64_t sequence, int64_t place, int64_t which, int64_t h, int64_t d) {
   const quire_model_layer *l = &layers[e->layer];
-  int64_t block = e->view.tables[sequence * e->step->table_stride + position / TOY_BLOCK_TOKENS];
-  int64_t slot = position % TOY_BLOCK_TOKENS;
+  int64_t block = e->view.tables[sequence * e->step->table_stride + place / TOY_BLOCK_TOKENS];
+  int64_t slot = place % TOY_BLOCK_TOKENS;
   char *base = e->view.base + block * e->view.block_stride;
   if (which == 0) {
     int64_t group = (h * (TOY_BLOCK_TOKENS / l->lanes) + slot / l->lanes) * l->key_dim + d;
@@ -42,12 +42,12 @@ static void storeRows(void *env, int64_t begin, int64_t end) {
   Environment *e = env;
   const quire_model_layer *l = &layers[e->layer];
   for (int64_t row = begin; row < end; ++row) {
-    int64_t sequence = e->step->sequence_of[row], position = e->step->positions[row];
+    int64_t sequence = e->step->sequence_of[row], place = e->step->places[row];
     for (int64_t which = 0; which < 2; ++which)
       for (int64_t h = 0; h < l->kv_heads; ++h)
         for (int64_t d = 0; d < width(l, which); ++d)
-          *place(e, sequence, position, which, h, d) =
-              (float)toyElement(e->state[row] < 0 ? 0 : e->state[row], position, e->layer, which, h, d);
+          *elementAt(e, sequence, place, which, h, d) =
+              (float)toyElement(e->state[row] < 0 ? 0 : e->state[row], e->step->positions[row], e->layer, which, h, d);
   }
 }
 
@@ -56,11 +56,11 @@ static void readRows(void *env, int64_t begin, int64_t end) {
   const quire_model_layer *l = &layers[e->layer];
   for (int64_t row = begin; row < end; ++row) {
     int64_t sequence = e->step->sequence_of[row], state = e->state[row];
-    for (int64_t position = 0; position <= e->step->positions[row] && state >= 0; ++position)
+    for (int64_t place = 0; place <= e->step->places[row] && state >= 0; ++place)
       for (int64_t which = 0; which < 2; ++which)
         for (int64_t h = 0; h < l->kv_heads; ++h)
           for (int64_t d = 0; d < width(l, which); ++d) {
-            float element = *place(e, sequence, position, which, h, d);
+            float element = *elementAt(e, sequence, place, which, h, d);
             int whole = element >= 0 && element < TOY_PRIME && element == (float)(int64_t)element;
             state = whole && state >= 0 ? toyMix(state, (int64_t)element) : -1;
           }
@@ -72,7 +72,7 @@ static void readRows(void *env, int64_t begin, int64_t end) {
 static void observe(const Environment *e) {
   const quire_step *step = e->step;
   for (int64_t s = 0; s < step->sequences; ++s) {
-    int64_t length = step->positions[step->query_starts[s + 1] - 1] + 1;
+    int64_t length = step->places[step->query_starts[s + 1] - 1] + 1;
     for (int64_t h = 0; h < TOY_QUERY_HEADS; ++h)
       for (int64_t i = 0; i * TOY_BLOCK_TOKENS < length; ++i) {
         int64_t keys = length - i * TOY_BLOCK_TOKENS;

@@ -13,6 +13,9 @@
 #ifndef TOY_BLOCK_TOKENS
 #define TOY_BLOCK_TOKENS 16
 #endif
+#ifndef TOY_PLACE_IS_POSITION
+#define TOY_PLACE_IS_POSITION 0 /* 1: it says so; it does not need it */
+#endif
 #ifndef TOY_MAX_POSITIONS
 #define TOY_MAX_POSITIONS 256
 #endif

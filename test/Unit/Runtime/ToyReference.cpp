@@ -12,18 +12,33 @@ static const int64_t toyKeyDim[TOY_LAYERS] = {4, 8, 2};
 static const int64_t toyValueDim[TOY_LAYERS] = {4, 2, 6};
 
 void ToySequence::append(int64_t token) {
-  auto position = static_cast<int64_t>(states[0].size());
+  positions.push_back(following++);
   int64_t state = toyEmbed(token);
   for (int64_t layer = 0; layer < TOY_LAYERS; ++layer) {
     auto &stored = states[static_cast<size_t>(layer)];
     stored.push_back(state);
-    for (int64_t p = 0; p <= position; ++p)
+    for (size_t p = 0; p < positions.size(); ++p)
       for (int64_t which = 0; which < 2; ++which)
         for (int64_t h = 0; h < toyHeads[layer]; ++h)
           for (int64_t d = 0; d < (which ? toyValueDim : toyKeyDim)[layer]; ++d)
-            state = toyMix(state, toyElement(stored[static_cast<size_t>(p)], p, layer, which, h, d));
+            state = toyMix(state, toyElement(stored[p], positions[p], layer, which, h, d));
   }
   last = state;
+}
+
+void ToySequence::keepOnly(const std::vector<int64_t> &kept) {
+  size_t count = 0;
+  for (size_t p = 0; p < positions.size(); ++p) {
+    if (std::find(kept.begin(), kept.end(), positions[p]) == kept.end())
+      continue;
+    positions[count] = positions[p];
+    for (auto &stored : states)
+      stored[count] = stored[p];
+    ++count;
+  }
+  positions.resize(count);
+  for (auto &stored : states)
+    stored.resize(count);
 }
 
 std::vector<float> ToySequence::logits() const {

@@ -12,15 +12,21 @@
 
 namespace quire::test {
 
-/// One sequence. A layer sees earlier positions only, so each token adds one state to each layer.
+/// One sequence. A layer sees what is before a token only, so each token adds one state to each layer.
 class ToySequence {
 public:
   void append(int64_t token);
+  /// As quire_sequence_prune: only these of the tokens stay, named by the positions that they have.
+  void keepOnly(const std::vector<int64_t> &kept);
+  /// Of the next token.
+  int64_t next() const { return following; }
   /// Logits after the last token; at least one was appended.
   std::vector<float> logits() const;
 
 private:
-  std::array<std::vector<int64_t>, TOY_LAYERS> states; // what enters a layer, by position
+  std::array<std::vector<int64_t>, TOY_LAYERS> states; // what enters a layer, by place
+  std::vector<int64_t> positions;                      // by place
+  int64_t following = 0;
   int64_t last = 0;                                    // what leaves the last layer
 };
 

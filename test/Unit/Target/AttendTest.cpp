@@ -60,6 +60,27 @@ TEST_P(Attend, MatchesDouble) {
   }
 }
 
+// Where a row is stored and what it sees follows from its place; its position is for the rest of the graph. With windows, chunks and slopes they are the same.
+TEST(AttendPlaces, PositionsDoNotMatter) {
+  AttendCase c = heads("places", 4, 2, 64, 64);
+  c.sinks = true;
+  c.softcap = 30.0f;
+  for (bool causal : {true, false}) {
+    c.causal = causal;
+    AttendFixture fixture(c);
+    ASSERT_NE(fixture.model.info, nullptr);
+    std::vector<Piece> pieces = {{0, 0, 1}, {1, 33, 1}, {2, 20, 30}, {3, 700, 2}};
+    std::vector<float> before = fixture.run(pieces);
+    fixture.runtime.dropped = 1000; // of each sequence: no table has so many blocks
+    std::vector<float> after = fixture.run(pieces);
+    fixture.checkPages();
+    EXPECT_EQ(std::memcmp(before.data(), after.data(), before.size() * sizeof(float)), 0);
+    std::vector<double> expected = fixture.expected(pieces);
+    for (size_t i = 0; i < after.size(); ++i)
+      ASSERT_NEAR(after[i], expected[i], 5e-6) << "element " << i;
+  }
+}
+
 // Elements of few bits cannot hold every number. What cannot be held is not a number when it is read, and so is what else shares its scale.
 TEST(AttendNarrow, KeepsThatSomethingWasNotHeld) {
   struct Strange {

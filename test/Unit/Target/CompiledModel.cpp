@@ -184,7 +184,7 @@ void TestRuntime::allocate(int64_t blocks, char fill) {
 
 std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences, const std::vector<int64_t> &selected,
                                      const char *weights) {
-  std::vector<int64_t> ids, positions, sequenceOf, starts = {0}, pastLengths;
+  std::vector<int64_t> ids, positions, places, sequenceOf, starts = {0}, pastLengths;
   tables.clear();
   size_t stride = 1;
   for (const SequenceRows &sequence : sequences)
@@ -192,7 +192,8 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   for (size_t s = 0; s < sequences.size(); ++s) {
     for (int64_t row = 0; row < sequences[s].rows; ++row) {
       ids.push_back(0);
-      positions.push_back(sequences[s].past + row);
+      places.push_back(sequences[s].past + row);
+      positions.push_back(places.back() + dropped);
       sequenceOf.push_back(s);
     }
     starts.push_back(positions.size());
@@ -211,6 +212,7 @@ std::vector<float> TestRuntime::step(const std::vector<SequenceRows> &sequences,
   quire_step step = {};
   step.ids = ids.data();
   step.positions = positions.data();
+  step.places = places.data();
   step.sequence_of = sequenceOf.data();
   step.query_starts = starts.data();
   step.past_lens = pastLengths.data();

@@ -67,6 +67,7 @@ public:
 
   const quire_model_info *info;
   std::vector<std::vector<char>> arenas;
+  int64_t dropped = 0; // tokens of each sequence, before those of the step: positions are so much more than places
   int64_t toldThreads = 31; // what the step is told; a prime, so that few tasks never share out evenly
   std::vector<int32_t> tables; // of the step, the same for all layers
   std::vector<float> observed; // what attention is observed into, for any layer; empty: it is not

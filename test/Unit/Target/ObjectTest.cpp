@@ -218,6 +218,7 @@ TEST(StepFields, AreWhereTheDialectSays) {
   EXPECT_EQ(field(kvrt::Field::query_starts), offsetof(quire_step, query_starts));
   EXPECT_EQ(field(kvrt::Field::past_lens), offsetof(quire_step, past_lens));
   EXPECT_EQ(field(kvrt::Field::selected), offsetof(quire_step, selected));
+  EXPECT_EQ(field(kvrt::Field::places), offsetof(quire_step, places));
   EXPECT_EQ(field(kvrt::Extent::tokens), offsetof(quire_step, tokens));
   EXPECT_EQ(field(kvrt::Extent::sequences), offsetof(quire_step, sequences));
   EXPECT_EQ(field(kvrt::Extent::table_stride), offsetof(quire_step, table_stride));
