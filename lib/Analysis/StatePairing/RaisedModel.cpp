@@ -133,9 +133,15 @@ bool RaisedModel::isTokenWise(Value v, std::string *why) const {
     return no("more than its token axis depends on the lengths of the call");
   if (l.tokens.empty()) {
     Expr e = t->element;
-    if (*axis >= 0)
-      e = in.atPosition(e, in.index(unsigned(*axis), t->extents[*axis]));
-    else if (ctx.isConst(in.L, 1))
+    if (*axis >= 0) {
+      Expr row = in.index(unsigned(*axis), t->extents[*axis]);
+      // With B = 1 a folded axis is the token axis itself.
+      if (t->extents[*axis] == ctx.mul(in.B, in.L)) {
+        e = ctx.subst(e, row, in.index(unsigned(*axis), in.L));
+        row = in.index(unsigned(*axis), in.L);
+      }
+      e = in.atPosition(e, row);
+    } else if (ctx.isConst(in.L, 1))
       return true;
     if (ctx.outerUses(e, ctx.P()) || ctx.outerUses(e, ctx.L()))
       return no("depends on the lengths of the call: " +

@@ -32,6 +32,7 @@ void buildResourcePipeline(OpPassManager &pm, int64_t lanes, int64_t panelColumn
 
 void buildBufferPipeline(OpPassManager &pm, function_ref<void(OpPassManager &)> reserve) {
   pm.addPass(createBufferizeStep());
+  pm.addPass(memref::createResolveShapedTypeResultDimsPass()); // copies of parts ask their source for its extents, which only the step knows
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createLowerLinalg());

@@ -217,6 +217,22 @@ def movement():
     return step, j, 4 * 2 * 15, np.pad(i, ((0, 0), (0, 0), (0, 0), (1, 2)), constant_values=7)
 
 
+def folded_part():
+    """Heads of a fused projection as CodeGen lays them out: a part of each block, then blocks and heads of a block folded into one axis, and their halves swapped."""
+    x, w = normal(ROWS, 16), normal(16, 4 * 3 * 16)
+    step = Step()
+    i64 = lambda *v: step.constant(np.array(v, np.int64))
+    fused = step.op("MatMul", [step.rows(x, [1, "?", 16]), step.weight(w)], "tensor<1x?x192xf32>")
+    blocks = step.op("Reshape", [fused, i64(1, -1, 4, 48)], "tensor<1x?x4x48xf32>")
+    part = step.op("Split", [blocks, i64(16, 16, 16)], ["tensor<1x?x4x16xf32>"] * 3, "axis = 3 : i64")[1]
+    part = step.op("Reshape", [part, i64(1, -1, 4, 2, 8)], "tensor<1x?x4x2x8xf32>")
+    heads = step.op("Reshape", [part, i64(1, -1, 8, 8)], "tensor<1x?x8x8xf32>")
+    low, high = step.op("Split", [heads, i64(4, 4)], ["tensor<1x?x8x4xf32>"] * 2, "axis = 3 : i64")
+    value = step.op("Concat", [high, low], "tensor<1x?x8x8xf32>", "axis = 3 : i64")
+    exact = (x.astype(np.float64) @ w.astype(np.float64)).reshape(ROWS, 4, 48)[:, :, 16:32].reshape(ROWS, 8, 2, 4)
+    return step, value, 64, exact[:, :, ::-1].reshape(ROWS, 64)
+
+
 def gathers():
     """Gather of columns by a constant list, of one column, and GatherElements by row indices."""
     x = normal(ROWS, 8)
@@ -365,6 +381,7 @@ CASES = {
     "MatMul-activations": (activations_product, 1e-6),
     "MatMul-outer": (outer_product, 3e-7),
     "movement": (movement, 0),
+    "folded-part": (folded_part, 1e-6),
     "gathers": (gathers, 0),
     "repeated": (repeated, 0),
     "masks": (masks, 0),
