@@ -16,6 +16,7 @@ uint64_t StablePages::tableBytesPerPage(const PageGeometry &geometry) {
 }
 
 Status StablePages::create(const PageGeometry &geometry, uint32_t blocks, uint32_t mostUsed, std::unique_ptr<StablePages> &out) {
+  assert(geometry.pageStride % MappedMemory::systemPage() == 0 && "its pages are separate");
   std::unique_ptr<StablePages> made(new StablePages(geometry, blocks));
   made->spare_.reserve(mostUsed);
   made->untouched_.reserve(mostUsed);
