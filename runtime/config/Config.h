@@ -115,9 +115,8 @@ struct Config {
 
 /// Which keys of the table a text may have and a print shows.
 enum class Keys {
-  Implemented, ///< those of a run: the others are refused, with "not implemented: KEY" or with the reason
-  Pages,       ///< also those of pages of several sizes, which no run has: for quire/config.h
-  All          ///< for tests of the table
+  Implemented, ///< those of a run: the others are refused, with the reason
+  All          ///< also those of pages of several sizes, which no run has: for quire/config.h
 };
 
 /// Reads a whole file's text; `name` comes first in errors: "NAME:LINE:COLUMN:

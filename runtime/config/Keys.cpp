@@ -31,7 +31,7 @@ void store(Field &field, const Value &value) {
       [](Config &config, const Value &value) { store(config.member, value); }
 
 static constexpr bool fixed = false, reloadable = true;
-static constexpr Key::Use planned = Key::Use::Nobody, pages = Key::Use::Pages, works = Key::Use::Run;
+static constexpr Key::Use pages = Key::Use::Pages, works = Key::Use::Run;
 static constexpr double kib = 1024, mib = 1024 * kib, tib = 1024 * 1024 * mib, million = 1e6;
 static constexpr double year = 366 * 86400e9;
 

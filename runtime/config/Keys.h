@@ -15,7 +15,6 @@ using Value = std::variant<uint64_t, int64_t, double, bool, std::string, std::ve
 struct Key {
   /// Who does something with it.
   enum class Use {
-    Nobody,
     Pages, // callers with pages of several sizes, see quire/config.h
     Run    // quire-run
   };

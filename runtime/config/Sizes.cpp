@@ -15,7 +15,7 @@ extern "C" quire_status quire_config_read_sizes(const char *path, quire_sized_po
     if (!runtime::readOptions(options, known))
       return runtime::badStructSize();
     config::Config read;
-    QUIRE_TRY(config::readConfig(path, read, config::Keys::Pages));
+    QUIRE_TRY(config::readConfig(path, read, config::Keys::All));
     known.base = read.block.adaptive.base;
     known.double_every = read.block.adaptive.doubleEvery == 0 ? -1 : read.block.adaptive.doubleEvery;
     known.max = read.block.adaptive.max;

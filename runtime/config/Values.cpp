@@ -207,19 +207,12 @@ bool parseValue(const Key &key, std::string_view text, Value &out) {
 }
 
 bool isFor(const Key &key, Keys keys) {
-  return keys == Keys::All || key.use == Key::Use::Run || (keys == Keys::Pages && key.use == Key::Use::Pages);
+  return keys != Keys::Implemented || key.use == Key::Use::Run;
 }
 
 std::string refusalOf(const Key &key) {
-  std::string name = key.name;
-  switch (key.use) {
-  case Key::Use::Nobody:
-    return "not implemented: " + name;
-  case Key::Use::Pages:
-    return name + ": blocks of a compiled model have one size, a constant of its code; choose it by quirec --block-tokens=N, or make pages of several sizes from C, by quire_sized_pool_create";
-  case Key::Use::Run:
-    break;
-  }
+  if (key.use == Key::Use::Pages)
+    return std::string(key.name) + ": blocks of a compiled model have one size, a constant of its code; choose it by quirec --block-tokens=N, or make pages of several sizes from C, by quire_sized_pool_create";
   return {};
 }
 
@@ -330,8 +323,8 @@ std::string printConfig(const Config &config, Keys keys) {
 
 /// Of a run.
 static std::string notTaken(const Key &key) {
-  if (key.use != Key::Use::Run)
-    return key.use == Key::Use::Pages ? "from C only" : "not implemented";
+  if (key.use == Key::Use::Pages)
+    return "from C only";
   std::string text;
   for (const Key::Refused &refused : key.refused)
     text += (text.empty() ? "refused: " : ", ") + std::string(refused.name);

@@ -244,20 +244,18 @@ TEST(Config, NeitherDepthNorAliasesNorSizeGrow) {
   EXPECT_NE(errorOf(list + "]}\n"), "none");
 }
 
-TEST(Config, WhatIsNotImplementedIsRefused) {
+TEST(Config, WhatARunHasNoUseForIsRefused) {
   int64_t refused = 0;
   for (const Key &key : allKeys()) {
     std::string text = assignment(key.name, key.type == Key::Type::Path ? "x" : key.initial), error = errorOf(text, Keys::Implemented);
     if (key.use == Key::Use::Run)
       EXPECT_EQ(error, "none");
-    else if (key.use == Key::Use::Nobody)
-      EXPECT_NE(error.find(": not implemented: " + std::string(key.name)), std::string::npos) << error;
     else
       EXPECT_NE(error.find(": " + std::string(key.name) + ": blocks of a compiled model have one size, a constant of its code; choose it by quirec --block-tokens=N, or make pages of "
                                                           "several sizes from C, by quire_sized_pool_create"),
                 std::string::npos)
           << error;
-    EXPECT_EQ(errorOf(text, Keys::Pages) == "none", key.use != Key::Use::Nobody) << key.name;
+    EXPECT_EQ(errorOf(text, Keys::All), "none") << key.name;
     refused += key.use != Key::Use::Run;
   }
   EXPECT_EQ(errorOf("block:\n  adaptive:\n    base: 4KiB\n", Keys::Implemented).rfind("f.yaml:3:5: block.adaptive.base: ", 0), 0u);
