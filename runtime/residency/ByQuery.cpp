@@ -31,7 +31,7 @@ Status Pager::boundBlocks(const Query &query, int64_t begin, int64_t end) {
       continue;
     bool isHere = page.state == State::Resident || page.state == State::Storing, mayChange = page.state == State::Resident && page.dirty && page.pins > 0;
     if (isHere && (mayChange || !digests_->knows(group, block)))
-      digests_->make(group, block, slotAddress(page.fast), page.tokens);
+      digests_->make(group, block, addressOf(number), page.tokens);
     bound = digestBound(digests_->shape(query.layer), query.heads, query.headCount, digests_->of(query.layer, block));
     if (mayChange)
       digests_->forget(group, block);

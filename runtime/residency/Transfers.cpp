@@ -58,7 +58,7 @@ bool Pager::startStore(uint32_t number, bool leaving) {
     ++shadowed_;
   }
   if (digests_)
-    digests_->make(groupOf(number), blockOf(number), slotAddress(page.fast), page.tokens);
+    digests_->make(groupOf(number), blockOf(number), addressOf(number), page.tokens);
   ++page.version;
   page.leaving = leaving;
   if (leaving) {

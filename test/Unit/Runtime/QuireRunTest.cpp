@@ -216,8 +216,8 @@ TEST_F(QuireRun, Configuration) {
   expectRefused({"--help-config=html"}, "--help-config: expected nothing or markdown, but got 'html'");
   writeFile(file("c.yaml"), "serving:\n  max_batch: 0\n");
   expectRefused({"--print-config", config}, file("c.yaml") + ":2:14: serving.max_batch: expected a whole number of 1 to 1000000, but got '0'");
-  writeFile(file("c.yaml"), "compress:\n  sparse: {ratio: 8}\n");
-  expectRefused({model(), config}, file("c.yaml") + ":2:12: not implemented: compress.sparse.ratio");
+  writeFile(file("c.yaml"), "prefetch:\n  predictor: digest\n");
+  expectRefused({model(), config}, file("c.yaml") + ":2:14: not implemented: prefetch.predictor: digest");
   expectRefused({model(), config, config}, "--config: expected one file");
   expectRefused({model(), "--config=" + file("none")}, "none: No such file");
 }

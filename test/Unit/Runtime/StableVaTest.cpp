@@ -177,7 +177,7 @@ TEST(StableVaViews, TablesDoNotChangeByEvictionAndReload) {
 
 /// Two layers whose pages take three and two pages of the system.
 const quire_model_info &largeInfo() {
-  static constexpr quire_model_layer layers[] = {{3, 7, 50, QUIRE_ELEMENT_F32, 4, 3 * 7 * 64, 3 * 57 * 64, 3, 0}, {1, 64, 36, QUIRE_ELEMENT_F32, 4, 64 * 64, 100 * 64, 1, 0}};
+  static constexpr quire_model_layer layers[] = {{3, 7, 50, QUIRE_ELEMENT_F32, 4, 3 * 7 * 64, 3 * 57 * 64, 3, 0, 0}, {1, 64, 36, QUIRE_ELEMENT_F32, 4, 64 * 64, 100 * 64, 1, 0, 0}};
   static const quire_model_info info = [] {
     quire_model_info made = toyInfo();
     made.layers = layers;
