@@ -57,10 +57,14 @@ TEST_P(PoolModel, RandomProgramsMatchUnlimitedMemory) {
   for (quire_status status : {QUIRE_OK, QUIRE_INVALID_ARGUMENT, QUIRE_STALE_HANDLE, QUIRE_OUT_OF_BLOCKS, QUIRE_TOO_LONG,
                               QUIRE_INVARIANT_BROKEN, QUIRE_NO_SPACE, QUIRE_PAGE_LOST})
     EXPECT_GT(counts.ends[status], 0u) << quire_status_name(status);
-  for (uint64_t count : {counts.loads, counts.stores, counts.copies, counts.injected, counts.hits, counts.merged, counts.evicted, counts.lost, counts.expired,
-                         counts.reserveHits, counts.pinsGivenUp, counts.compacted, counts.moved, counts.pruned, counts.idle, counts.encoded,
-                         counts.byAttention, counts.returned})
-    EXPECT_GT(count, 0u);
+  const std::pair<const char *, uint64_t> rare[] = {
+      {"loads", counts.loads}, {"stores", counts.stores}, {"copies", counts.copies}, {"injected", counts.injected}, {"hits", counts.hits},
+      {"merged", counts.merged}, {"evicted", counts.evicted}, {"lost", counts.lost}, {"expired", counts.expired},
+      {"reserveHits", counts.reserveHits}, {"pinsGivenUp", counts.pinsGivenUp}, {"compacted", counts.compacted}, {"moved", counts.moved},
+      {"pruned", counts.pruned}, {"idle", counts.idle}, {"encoded", counts.encoded}, {"byAttention", counts.byAttention},
+      {"returned", counts.returned}};
+  for (auto [name, count] : rare)
+    EXPECT_GT(count, 0u) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PoolModel, ::testing::Range(uint64_t(0), shards));

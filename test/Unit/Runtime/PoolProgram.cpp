@@ -24,11 +24,11 @@ constexpr Kind kinds[opKinds] = {
     {"create", 50}, {"release", 30}, {"move", 10},   {"fork", 50},    {"truncate", 50}, {"reserve", 25},
     {"write", 50},  {"step", 200},   {"abort", 12},  {"invoke", 12},  {"read", 30},     {"pin", 30},
     {"unpin", 28},  {"match", 50},   {"publish", 80}, {"allocate", 15}, {"retain", 8},  {"drop", 18},
-    {"fill", 12},   {"tenant", 24},  {"end", 8},     {"act", 16},     {"advance", 28},  {"window", 6},
+    {"fill", 12},   {"tenant", 24},  {"end", 8},     {"act", 16},     {"advance", 40},  {"window", 6},
     {"settle", 8},  {"trace", 3},    {"report", 2},  {"stale", 12},   {"fault", 12},    {"recover", 20},
     {"crash", 3},    {"pins", 20},    {"unpins", 14}, {"turn", 20},     {"dialogue", 8}, {"unload", 16},
     {"weigh", 6},    {"resize", 12},  {"tune", 8},   {"export", 4},
-    {"compact", 12}, {"prune", 14},  {"ask", 20}};
+    {"compact", 20}, {"prune", 14},  {"ask", 20}};
 
 struct Random {
   uint64_t state;
