@@ -76,9 +76,9 @@ void PoolReference::takeBlocks(int64_t count, std::vector<uint32_t> &out) {
   reserveHits_ += std::max<int64_t>(0, std::min(count, reserve_ - available()));
 }
 
-void PoolReference::setLimit(int64_t blocks) {
-  evict(inUse_ - blocks);
-  limit_ = blocks;
+void PoolReference::setLimit(int64_t asked, int64_t made) {
+  evict(inUse_ - asked);
+  limit_ = made;
 }
 
 bool PoolReference::holdsBlocks(size_t except) const {

@@ -116,7 +116,8 @@ public:
   void setReserve(int64_t blocks) { reserve_ = blocks; }
   /// Of a pool that may become so large: what has to give way, and then the size.
   quire_status canLimit(int64_t blocks) const { return inUse_ - reclaimable() > blocks ? QUIRE_OUT_OF_BLOCKS : QUIRE_OK; }
-  void setLimit(int64_t blocks);
+  /// Cached blocks gave way until there were no more than `asked`; `made` are fewer if slots of the slow tier failed meanwhile.
+  void setLimit(int64_t asked, int64_t made);
   /// What a pool says whose slow tier takes nothing new. INT64_MAX: there is room for all.
   void setRoom(int64_t free, int64_t reclaimable) {
     room_ = free;

@@ -197,7 +197,10 @@ void PoolRun::resize(const Op &op) {
   syncEvictions();
   if (!done)
     return;
-  reference_->setLimit(limitOf(units));
+  int64_t least = limitOf(units), made = pool_.pager() ? pool_.pager()->blockLimit() : least; // slots may have failed before and after it was set
+  if (made < least || made > limit)
+    fail("a limit of " + std::to_string(made) + " blocks, expected " + std::to_string(least) + " to " + std::to_string(limit));
+  reference_->setLimit(limit, made);
   units_ = units;
   applyTuning();
 }
