@@ -295,6 +295,8 @@ private:
   void end(uint32_t index);
   void lose(uint32_t number);
   void abandon(uint32_t number);
+  /// At most the last moment that a clock can have.
+  int64_t deadlineFromNow() const;
   bool waitFor(uint32_t number, int64_t deadline);
 
   // Steps: Pager.cpp. By hand: Pins.cpp.
