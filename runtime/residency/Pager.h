@@ -175,6 +175,7 @@ public:
   /// What a sequence has stored, and what its next row looks for in a layer.
   struct Query {
     int64_t layer;
+    int64_t window;        // of the layer, which may be less than its page's
     const int32_t *blocks; // of its table
     int64_t tokens;        // stored
     const float *heads;    // [count][channels]
