@@ -328,7 +328,7 @@ quire_status quire_pool_get_latency(const quire_pool *pool, int64_t operation, q
 /* Records what steps ask of their pages from now on, `events` of them at most; 0 ends it. An error without a slow tier. */
 quire_status quire_pool_trace(quire_pool *pool, int64_t events);
 /* Writes the record as trace event JSON, which quire-replay, Perfetto and chrome://tracing read; to a temporary name, then
- * renamed. */
+ * renamed. A device or a pipe is written to as it is, a link keeps leading to the file. */
 quire_status quire_pool_write_trace(const quire_pool *pool, const char *path);
 
 typedef struct quire_doctor_options {

@@ -2,9 +2,13 @@
 // Every key with its unit, range, default and meaning.
 #include "config/Keys.h"
 
+#include "tier/ThrottledTier.h"
+
 #include <type_traits>
 
 namespace quire::config {
+
+using runtime::Throttle;
 
 namespace {
 
@@ -49,9 +53,9 @@ const std::vector<Key> &allKeys() {
        "budget of the slow tier", FIELD(memory.slow.bytes)},
       {"memory.slow.checksum", T::Choice, 0, 0, {"xxh3", "none"}, "xxh3", fixed, works,
        "of each page in a file, checked when it comes back", FIELD(memory.slow.checksum)},
-      {"memory.slow.latency", T::Time, 0, 60e9, {}, "100us", fixed, works,
+      {"memory.slow.latency", T::Time, 0, Throttle::mostLatency, {}, "100us", fixed, works,
        "of each transfer of a throttled tier", FIELD(memory.slow.latency)},
-      {"memory.slow.bandwidth", T::Rate, 1, tib, {}, "2GB/s", fixed, works,
+      {"memory.slow.bandwidth", T::Rate, 1, Throttle::mostBandwidth, {}, "2GB/s", fixed, works,
        "of a throttled tier", FIELD(memory.slow.bandwidth)},
       {"memory.slower", T::Tiers, 0, 0, {}, "[]", fixed, works,
        "tiers below that one, in their order, each with its budget; all have its checksums", FIELD(memory.slower)},

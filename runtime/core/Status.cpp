@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace quire::runtime {
 
@@ -24,7 +25,11 @@ Status failure(quire_status code, const char *format, ...) {
 } // namespace quire::runtime
 
 extern "C" const char *quire_status_name(quire_status status) {
-  switch (status) {
+  // C may hand over any number, which an enumeration of C++ may not hold.
+  int number;
+  static_assert(sizeof(number) == sizeof(status));
+  std::memcpy(&number, &status, sizeof(number));
+  switch (number) {
   case QUIRE_OK:
     return "ok";
   case QUIRE_INVALID_ARGUMENT:

@@ -156,12 +156,13 @@ Status Pool::prefetchByQuery(quire_sequence handle, const Query &query, int64_t 
     return failure(QUIRE_INVALID_ARGUMENT, "expected a pool with a slow tier that keeps digests, but got one without");
   if (query.layer < 0 || query.layer >= layerCount())
     return failure(QUIRE_INVALID_ARGUMENT, "layer: expected 0 to %lld, but got %lld", ll(layerCount() - 1), ll(query.layer));
-  int64_t heads = shapes_[static_cast<size_t>(query.layer)].kv_heads;
+  const quire_model_layer &shape = shapes_[static_cast<size_t>(query.layer)];
+  int64_t heads = shape.kv_heads;
   if (query.headCount < heads || query.headCount % heads != 0)
     return failure(QUIRE_INVALID_ARGUMENT, "query_heads: expected a multiple of the layer's %lld KV heads, but got %lld", ll(heads), ll(query.headCount));
   if (count < 0)
     return failure(QUIRE_INVALID_ARGUMENT, "count: expected at least 0 blocks, but got %lld", ll(count));
-  Status status = pager_->fetchByQuery({query.layer, sequence->blocks.data(), sequence->length, query.heads, query.headCount, sequence->tenant}, count, places, bounds, found);
+  Status status = pager_->fetchByQuery({query.layer, shape.window, sequence->blocks.data(), sequence->length, query.heads, query.headCount, sequence->tenant}, count, places, bounds, found);
   checkInvariants();
   return status;
 }

@@ -65,6 +65,8 @@ Status SizedPool::create(const Options &given, std::unique_ptr<SizedPool> &out) 
   if (arena > memory || tables > memory - arena)
     return failure(QUIRE_OUT_OF_MEMORY, "expected a pool that fits into the %llu bytes of memory of this machine, but got one of %llu bytes and %llu bytes of tables", ull(memory),
                    ull(arena), ull(tables));
+  // There are no more pages than units, and sequences have room for all of theirs from the beginning.
+  options.mostPages = static_cast<size_t>(std::min<uint64_t>(given.mostPages, units + 1));
   std::unique_ptr<SizedPool> pool(new SizedPool(options, unit));
   QUIRE_TRY(pool->arena_.map(arena, MappedMemory::Pages::Huge));
   QUIRE_TRY(pool->arena_.populate());

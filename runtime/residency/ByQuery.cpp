@@ -62,7 +62,7 @@ Status Pager::fetchByQuery(const Query &query, int64_t count, int64_t *places, d
     return failure(QUIRE_INVALID_ARGUMENT, "expected no step that runs, but got one");
   drain();
   uint32_t group = geometry_.groupOf(query.layer);
-  int64_t begin = geometry_.firstBlock(group, std::max<int64_t>(0, query.tokens - 1)), end = geometry_.blocksFor(query.tokens);
+  int64_t begin = geometry_.firstInWindow(query.window, std::max<int64_t>(0, query.tokens - 1)), end = geometry_.blocksFor(query.tokens);
   QUIRE_TRY(boundBlocks(query, begin, end));
   size_t most = static_cast<size_t>(std::min<int64_t>(count, end - begin));
   bestCount_ = largestOf(bounds_.data(), static_cast<size_t>(end - begin), most, noKey, best_.data());

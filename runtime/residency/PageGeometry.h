@@ -25,9 +25,10 @@ struct PageGeometry {
   int64_t layers() const { return static_cast<int64_t>(layerStart.size()); }
   uint32_t groupOf(int64_t layer) const { return static_cast<uint32_t>(layer) / layersPerPage; }
   int64_t blocksFor(int64_t tokens) const { return (tokens + blockTokens - 1) / blockTokens; }
-  /// The first block that a row at `position`, or one after it, sees.
-  int64_t firstBlock(uint32_t group, int64_t position) const {
-    int64_t window = windows[group];
+  /// The first block that a row at `position`, or one after it, sees in any layer of the group.
+  int64_t firstBlock(uint32_t group, int64_t position) const { return firstInWindow(windows[group], position); }
+  /// The same of a layer with this window; 0: none.
+  int64_t firstInWindow(int64_t window, int64_t position) const {
     return window == 0 || position < window ? 0 : (position - window + 1) / blockTokens;
   }
 

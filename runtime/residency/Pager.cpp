@@ -248,7 +248,7 @@ void Pager::bringIn() {
   for (uint32_t number : held_) {
     if (pages_[number].state == State::Loading) {
       if (deadline == 0)
-        deadline = clock_.now() + options_.deadlineNs;
+        deadline = deadlineFromNow();
       if (!waitFor(number, deadline))
         abandon(number);
     }
@@ -265,7 +265,7 @@ void Pager::bringIn() {
 void Pager::change(uint32_t number) {
   Page &page = pages_[number];
   note(TraceEvent::Kind::Write, number);
-  if (page.state == State::Storing && !waitFor(number, clock_.now() + options_.deadlineNs))
+  if (page.state == State::Storing && !waitFor(number, deadlineFromNow()))
     return fail(failure(QUIRE_PAGE_LOST, "block %u: its write-back does not end", blockOf(number)));
   counters_.seals += !page.dirty;
   page.dirty = true;

@@ -175,6 +175,7 @@ public:
   /// What a sequence has stored, and what its next row looks for in a layer.
   struct Query {
     int64_t layer;
+    int64_t window;        // of the layer, which may be less than its page's
     const int32_t *blocks; // of its table
     int64_t tokens;        // stored
     const float *heads;    // [count][channels]
@@ -295,6 +296,8 @@ private:
   void end(uint32_t index);
   void lose(uint32_t number);
   void abandon(uint32_t number);
+  /// At most the last moment that a clock can have.
+  int64_t deadlineFromNow() const;
   bool waitFor(uint32_t number, int64_t deadline);
 
   // Steps: Pager.cpp. By hand: Pins.cpp.

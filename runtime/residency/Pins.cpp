@@ -120,7 +120,7 @@ Status Pager::unload(uint32_t block) {
   for (uint32_t group = 0; group < geometry_.groups && status.ok(); ++group) {
     uint32_t number = pageOf(group, block);
     Page &page = pages_[number];
-    if (page.pins > 0 || !waitFor(number, clock_.now() + options_.deadlineNs) || page.state != State::Resident)
+    if (page.pins > 0 || !waitFor(number, deadlineFromNow()) || page.state != State::Resident)
       continue;
     if (page.dirty && !canStore(page))
       settle(); // slots that are being erased are free then

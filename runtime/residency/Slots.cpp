@@ -67,7 +67,7 @@ void Pager::waitForAddresses() {
     bool there = true;
     for (drain(); there && stable_->isUsed(fresh_[i]); drain()) {
       if (deadline == 0)
-        deadline = clock_.now() + options_.deadlineNs;
+        deadline = deadlineFromNow();
       flush(Mover::Urgency::Demand);
       there = mover_->wait(deadline);
     }
@@ -198,7 +198,7 @@ Status Pager::obtain(size_t loads, size_t fresh) {
     if (mover_->pending() == 0 && !slots_.empty())
       return success();
     if (deadline == 0)
-      deadline = clock_.now() + options_.deadlineNs;
+      deadline = deadlineFromNow();
     if (mover_->pending() > 0 && mover_->wait(deadline))
       continue;
     for (uint32_t taken : slots_)

@@ -9,11 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace quire::runtime {
@@ -75,20 +78,27 @@ static void writeAll(std::FILE *file, const Trace &trace) {
 }
 
 Status Trace::write(const std::string &path) const {
-  std::string partial = path + ".partial";
+  struct stat info;
+  bool exists = ::stat(path.c_str(), &info) == 0;
+  // A device, a pipe and a link stay what they are.
+  bool direct = exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+  char resolved[PATH_MAX];
+  std::string target = exists && !direct && ::realpath(path.c_str(), resolved) ? resolved : path;
+  std::string written = direct ? target : target + ".partial";
   auto fail = [&](const char *what) {
     Status status = failure(QUIRE_IO_ERROR, "%s: %s: %s", path.c_str(), what, std::strerror(errno));
-    ::unlink(partial.c_str());
+    if (!direct)
+      ::unlink(written.c_str());
     return status;
   };
-  std::FILE *file = std::fopen(partial.c_str(), "wb");
+  std::FILE *file = std::fopen(written.c_str(), "wb");
   if (!file)
-    return failure(QUIRE_IO_ERROR, "%s: %s", partial.c_str(), std::strerror(errno));
+    return failure(QUIRE_IO_ERROR, "%s: %s", written.c_str(), std::strerror(errno));
   writeAll(file, *this);
-  bool failed = std::ferror(file) != 0;
+  bool failed = std::fflush(file) != 0 || std::ferror(file) != 0;
   if (std::fclose(file) != 0 || failed)
     return fail("cannot be written");
-  if (std::rename(partial.c_str(), path.c_str()) != 0)
+  if (!direct && std::rename(written.c_str(), target.c_str()) != 0)
     return fail("cannot be renamed");
   return success();
 }

@@ -223,6 +223,11 @@ void Pager::abandon(uint32_t number) {
   become(page, State::Lost);
 }
 
+int64_t Pager::deadlineFromNow() const {
+  int64_t now = clock_.now();
+  return options_.deadlineNs > INT64_MAX - now ? INT64_MAX : now + options_.deadlineNs;
+}
+
 /// Waits until the page is in no transfer; false: the deadline passed first.
 bool Pager::waitFor(uint32_t number, int64_t deadline) {
   for (;;) {
@@ -275,7 +280,7 @@ void Pager::discard(uint32_t block) {
 
 void Pager::settle() {
   flush(Mover::Urgency::Demand);
-  int64_t deadline = clock_.now() + options_.deadlineNs;
+  int64_t deadline = deadlineFromNow();
   do
     drain();
   while (mover_->pending() > 0 && mover_->wait(deadline));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One stat a step; the file is read when its time has changed.
+// One stat a step; the file is read when it is another one or has changed.
 #include "serving/ConfigWatch.h"
 
 #include "serving/Tuning.h"
@@ -10,24 +10,32 @@
 
 namespace quire::serving {
 
-static struct timespec changedAt(const std::string &path) {
+std::optional<ConfigWatch::State> ConfigWatch::stateOf(const std::string &path) {
   struct stat found = {};
-  return ::stat(path.c_str(), &found) == 0 ? found.st_mtim : timespec{};
+  if (::stat(path.c_str(), &found) != 0)
+    return std::nullopt;
+  return State{S_ISREG(found.st_mode), found.st_dev, found.st_ino, found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec, found.st_ctim.tv_sec, found.st_ctim.tv_nsec};
 }
 
 ConfigWatch::ConfigWatch(const RunOptions &options, quire_pool *pool)
     : path_(options.config), pool_(pool), file_(options.configured), current_(effectiveConfig(options)) {
   if (!path_.empty())
-    seen_ = changedAt(path_);
+    seen_ = stateOf(path_);
+  if (seen_ && !std::get<0>(*seen_))
+    path_.clear(); // a pipe was read to its end
 }
 
 void ConfigWatch::look() {
   if (path_.empty())
     return;
-  struct timespec now = changedAt(path_);
-  if (now.tv_sec == 0 || (now.tv_sec == seen_.tv_sec && now.tv_nsec == seen_.tv_nsec))
+  std::optional<State> now = stateOf(path_);
+  if (!now || now == seen_)
     return; // also while an editor replaces the file
   seen_ = now;
+  if (!std::get<0>(*now)) { // to open a pipe would wait for its writer in the middle of a run
+    std::fprintf(stderr, "quire-run: warning: %s: expected a regular file, but got something else; the run goes on as before\n", path_.c_str());
+    return;
+  }
   config::Reload read;
   runtime::Status status = config::reload(path_, file_, current_, read);
   if (!status.ok()) {

@@ -5,7 +5,9 @@
 
 #include "serving/Run.h"
 
-#include <ctime>
+#include <cstdint>
+#include <optional>
+#include <tuple>
 
 namespace quire::serving {
 
@@ -21,11 +23,16 @@ public:
   const config::Config &current() const { return current_; }
 
 private:
+  /// Whether it is a regular file, device, number, size, and the times of the last changes of content and of the rest: copies keep times of content, and clocks of file systems tick
+  /// slowly.
+  using State = std::tuple<bool, uint64_t, uint64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+  static std::optional<State> stateOf(const std::string &path);
+
   std::string path_; // empty: nothing is watched
   quire_pool *pool_;
   config::Config file_; // what it said last; keys that differ in the current configuration are the command line's
   config::Config current_;
-  struct timespec seen_ = {};
+  std::optional<State> seen_;
   bool fixedTold_ = false;
 };
 

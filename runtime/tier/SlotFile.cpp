@@ -20,9 +20,15 @@ namespace quire::runtime {
 SlotFile::~SlotFile() {
   if (descriptor_ < 0)
     return;
-  if (remove_)
+  if (remove_ && isNamed())
     ::unlink(path_.c_str());
   ::close(descriptor_);
+}
+
+/// Somebody may have put another file there meanwhile, which is theirs.
+bool SlotFile::isNamed() const {
+  struct stat opened, named;
+  return ::fstat(descriptor_, &opened) == 0 && ::lstat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
 Status SlotFile::system(quire_status code, const char *what) const {
@@ -43,7 +49,7 @@ static bool lockSoon(int descriptor) {
 
 /// Locks the opened file. `again`: the path names another file by now.
 Status SlotFile::lock(bool &again) {
-  struct stat opened, named;
+  struct stat opened;
   if (::fstat(descriptor_, &opened) != 0)
     return system(QUIRE_IO_ERROR, "examine the file");
   if (!S_ISREG(opened.st_mode))
@@ -51,7 +57,7 @@ Status SlotFile::lock(bool &again) {
   if (!lockSoon(descriptor_))
     return errno == EWOULDBLOCK ? failure(QUIRE_IO_ERROR, "%s: another pool uses this file as its slow tier", path_.c_str())
                                 : system(QUIRE_IO_ERROR, "lock the file");
-  again = ::lstat(path_.c_str(), &named) != 0 || named.st_dev != opened.st_dev || named.st_ino != opened.st_ino;
+  again = !isNamed();
   return success();
 }
 

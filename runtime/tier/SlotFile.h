@@ -21,7 +21,7 @@ public:
   SlotFile() = default;
   SlotFile(const SlotFile &) = delete;
   SlotFile &operator=(const SlotFile &) = delete;
-  /// Removes the file unless keep() was called; the lock ends with it.
+  /// Removes the file unless keep() was called or the path names another one by now; the lock ends with it.
   ~SlotFile();
 
   /// `geometry` is valid. Refuses, and leaves as it was: what is no regular file or
@@ -40,6 +40,7 @@ public:
 private:
   Status openOnce(Mode mode, bool &again);
   Status lock(bool &again);
+  bool isNamed() const;
   Status initialise(const FileGeometry &geometry);
   Status adopt(Mode mode, const FileGeometry &geometry, uint64_t size);
   Status system(quire_status code, const char *what) const;

@@ -2,6 +2,7 @@
 // Runs the inner tier, then sleeps to the end of the modelled time.
 #include "tier/ThrottledTier.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace quire::runtime {
@@ -20,7 +21,8 @@ void ThrottledTier::run(Transfer *const *transfers, size_t count) {
   inner_->run(transfers, count);
   // The link is idle when a run begins, since runs follow each other.
   auto onLink = static_cast<unsigned __int128>(pages) * pageBytes() * 1000000000 / throttle_.bandwidth;
-  clock_.sleepUntil(begin + throttle_.latency + static_cast<int64_t>(onLink));
+  auto end = onLink + static_cast<unsigned __int128>(begin) + static_cast<unsigned __int128>(throttle_.latency);
+  clock_.sleepUntil(static_cast<int64_t>(std::min<unsigned __int128>(end, INT64_MAX)));
 }
 
 } // namespace quire::runtime

@@ -21,6 +21,10 @@ namespace quire::runtime {
 struct Throttle {
   int64_t latency = 100000;          // ns
   uint64_t bandwidth = 2000000000;   // bytes a second
+
+  /// Of what may be asked for: who ends a pool waits for what has begun.
+  static constexpr int64_t mostLatency = int64_t(60) * 1000000000;
+  static constexpr uint64_t mostBandwidth = uint64_t(1) << 40;
 };
 
 class ThrottledTier final : public Tier {

@@ -30,6 +30,10 @@ static Status parseThrottle(std::string_view text, Throttle &out) {
     return wrong("a latency such as 100us (ns, us, ms, s)", latency);
   if (!parseBandwidth(bandwidth, out.bandwidth))
     return wrong("a bandwidth such as 2GB/s", bandwidth);
+  if (out.latency > Throttle::mostLatency)
+    return wrong("a latency of at most 60s", latency);
+  if (out.bandwidth > Throttle::mostBandwidth)
+    return wrong("a bandwidth of at most 1TiB/s", bandwidth);
   return success();
 }
 

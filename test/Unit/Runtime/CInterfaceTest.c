@@ -295,6 +295,7 @@ int main(void) {
   CHECK(quire_sequence_release(pool, fork) == QUIRE_STALE_HANDLE);
   CHECK(strstr(quire_last_error(), "was released") != NULL);
   CHECK(strcmp(quire_status_name(QUIRE_OUT_OF_BLOCKS), "out of blocks") == 0);
+  CHECK(strcmp(quire_status_name((quire_status)999), "unknown status") == 0);
   CHECK(quire_pool_validate(pool) == QUIRE_OK);
 
   /* Any order of destruction. */

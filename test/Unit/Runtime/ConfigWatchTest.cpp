@@ -7,9 +7,15 @@
 #include "serving/ConfigWatch.h"
 #include "serving/SlowTierSettings.h"
 
+#include <chrono>
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <optional>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace quire::test;
@@ -95,6 +101,50 @@ TEST_F(ConfigWatching, AWrongFileChangesNothing) {
   EXPECT_EQ(look(), "") << "as while an editor replaces it";
   EXPECT_EQ(after("prefetch: {window_size: 4}\n"), "quire-run: prefetch.window_size: 3 -> 4\n");
   EXPECT_EQ(window(), 4);
+}
+
+TEST_F(ConfigWatching, AnotherFileOfTheSameTimeIsRead) {
+  EXPECT_EQ(after("prefetch: {window_size: 5}\n"), "quire-run: prefetch.window_size: 3 -> 5\n");
+  auto time = std::filesystem::last_write_time(path_);
+  std::string other = path_ + ".new";
+  writeFile(other, "prefetch: {window_size: 6}\n");
+  std::filesystem::last_write_time(other, time);
+  std::filesystem::rename(other, path_);
+  EXPECT_EQ(look(), "quire-run: prefetch.window_size: 5 -> 6\n");
+}
+
+/// To open a pipe would wait for whoever writes to it, in the middle of a step's work.
+TEST_F(ConfigWatching, WhatIsNoFileIsNotRead) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  int other = ::open(path_.c_str(), O_RDWR | O_CLOEXEC); // so that a defect fails here and does not hang
+  ASSERT_GE(other, 0);
+  std::string text = "prefetch: {window_size: 9}\n";
+  ASSERT_EQ(::write(other, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  int left = 0;
+  std::thread closer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(::ioctl(other, FIONREAD, &left), 0);
+    ::close(other);
+  });
+  std::string told = "quire-run: warning: " + path_ + ": expected a regular file, but got something else; the run goes on as before\n";
+  EXPECT_EQ(look(), told);
+  EXPECT_EQ(look(), "") << "it is said once";
+  closer.join();
+  EXPECT_EQ(left, static_cast<int>(text.size())) << "nobody read it";
+  std::filesystem::remove(path_);
+  std::filesystem::create_directory(path_);
+  EXPECT_EQ(look(), told);
+  std::filesystem::remove(path_);
+  EXPECT_EQ(after("prefetch: {window_size: 4}\n"), "quire-run: prefetch.window_size: 3 -> 4\n");
+}
+
+TEST_F(ConfigWatching, APipeIsReadOnce) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  watch_.emplace(options_, pool_.pool.get());
+  std::filesystem::remove(path_);
+  EXPECT_EQ(after("prefetch: {window_size: 4}\n"), "") << "it was never watched";
 }
 
 TEST_F(ConfigWatching, WhatIsFixedIsSaidOnce) {

@@ -437,6 +437,19 @@ TEST_F(ByQuery, OnlyWhatTheNextRowSees) {
   EXPECT_TRUE(ask(0, query, 0).places.empty());
 }
 
+/// A page has the blocks that any of its layers sees, a layer those that it sees itself.
+TEST_F(ByQuery, TheWindowIsTheLayersOwn) {
+  TieredSettings settings;
+  settings.layersPerPage = 3;
+  make(settings, QUIRE_ELEMENT_F32, 3 * tokensOfBlock);
+  append(10);
+  std::vector<float> query = normals(random, queryHeads * channels);
+  Named named = ask(1, query, 10);
+  std::sort(named.places.begin(), named.places.end());
+  EXPECT_EQ(named.places, (std::vector<int64_t>{7, 8, 9}));
+  EXPECT_EQ(ask(2, query, 10).places.size(), 10u);
+}
+
 TEST_F(ByQuery, ACodecBoundsWhatWasWritten) {
   TieredSettings settings;
   settings.codec = Codec::Int4G128;

@@ -326,6 +326,26 @@ TEST_F(FileTierTest, ForeignFilesStayAsTheyAre) {
   }
 }
 
+/// Somebody who moves a file of their own to the path of a slow tier finds it there when the pool has ended.
+TEST_F(FileTierTest, AFileThatTookItsPlaceStays) {
+  for (const char *content : {"precious", ""}) {
+    auto tier = open(options());
+    ASSERT_TRUE(store(*tier, 0, 1).ok());
+    writeFile(folder / "other", content);
+    std::filesystem::rename(folder / "other", path());
+    EXPECT_TRUE(load(*tier, 0, 1).ok()) << "the tier has its own file still";
+    tier.reset();
+    ASSERT_TRUE(std::filesystem::exists(path()));
+    EXPECT_EQ(readFile(path()), content);
+    std::filesystem::remove(path());
+  }
+  auto tier = open(options());
+  std::filesystem::remove(path());
+  std::filesystem::create_symlink(folder / "none", path());
+  tier.reset();
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+}
+
 TEST_F(FileTierTest, OnlyRegularFiles) {
   std::filesystem::create_directory(folder / "kv");
   expectRefused(options(), QUIRE_INVALID_ARGUMENT, "expected a regular file");

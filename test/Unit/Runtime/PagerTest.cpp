@@ -196,6 +196,19 @@ TEST(Pager, ThreadMovesPages) {
   serving.end();
 }
 
+/// Whoever wants to wait for ever asks for the longest time that there is.
+TEST(Pager, ADeadlineBeyondTheClockLosesNothing) {
+  TieredSettings settings;
+  settings.thread = true;
+  settings.deadlineNs = INT64_MAX;
+  Serving serving(settings, 6);
+  serving.operate(100);
+  EXPECT_GT(serving.counters().misses, 0u);
+  EXPECT_EQ(serving.seen[QUIRE_PAGE_LOST], 0);
+  EXPECT_EQ(serving.counters().pagesLost, 0u);
+  serving.end();
+}
+
 TEST(Pager, PrefetchHidesMissesAndCountsThem) {
   TieredSettings settings;
   settings.fastPages = 12;

@@ -262,6 +262,20 @@ TEST(SizedPool, WrongCallsChangeNothing) {
 }
 
 /// A program with an older header knows fewer options.
+/// Sequences have room for all of their pages from the beginning, and there are no more than the pool has.
+TEST(SizedPool, APoolBoundsThePagesOfASequence) {
+  for (int64_t most : {int64_t(257), int64_t(1) << 40, INT64_MAX}) {
+    quire_sized_pool_options options = optionsOf(1 << 20, 4096);
+    options.base = options.max = 4096;
+    options.max_pages = most;
+    PoolPointer pool = made(options);
+    quire_sized_sequence sequence = 0;
+    ASSERT_EQ(quire_sized_sequence_create(pool.get(), &sequence), QUIRE_OK) << most << ": " << quire_last_error();
+    EXPECT_EQ(quire_sized_sequence_append(pool.get(), sequence, 256), QUIRE_OK);
+    EXPECT_EQ(quire_sized_sequence_append(pool.get(), sequence, 1), QUIRE_OUT_OF_BLOCKS) << "it is the pool that is full";
+  }
+}
+
 TEST(SizedPool, SizesOfAConfiguration) {
   TemporaryFolder folder;
   std::string path = folder / "c.yaml";

@@ -133,6 +133,14 @@ TEST(ThrottledTierTest, LatenciesOverlapAndBandwidthIsShared) {
   EXPECT_EQ(clock.now(), 1000 * millisecond + 250 * microsecond);
 }
 
+TEST(ThrottledTierTest, TimeEndsWithTheClock) {
+  VirtualClock clock;
+  clock.sleepUntil(INT64_MAX - microsecond);
+  ThrottledTier tier(hostTier(1, 1000, false), Throttle(), clock);
+  EXPECT_TRUE(store(tier, 0, 1).ok());
+  EXPECT_EQ(clock.now(), INT64_MAX);
+}
+
 TEST(ThrottledTierTest, TakesAtLeastTheModelledTime) {
   SystemClock clock;
   Throttle throttle;
@@ -310,6 +318,7 @@ TEST(TierText, NamesTiers) {
   ASSERT_TRUE(parseTier("throttled:5ms,300MB/s", options).ok());
   EXPECT_EQ(options.throttle.latency, 5 * millisecond);
   EXPECT_EQ(options.throttle.bandwidth, 300000000u);
+  EXPECT_TRUE(parseTier("throttled:60s,1TiB/s", options).ok()) << "the bounds of the configuration";
   ASSERT_TRUE(parseTier("none", options).ok());
   EXPECT_EQ(options.kind, TierOptions::Kind::None);
 }
@@ -327,6 +336,9 @@ TEST(TierText, ErrorsNameThePart) {
       {"throttled:100,2GB/s", "expected a latency such as 100us (ns, us, ms, s), but got '100'"},
       {"throttled:100us,2GB", "expected a bandwidth such as 2GB/s, but got '2GB'"},
       {"throttled:100us,2GB/s,", "expected a bandwidth such as 2GB/s, but got '2GB/s,'"},
+      {"throttled:60001ms,2GB/s", "expected a latency of at most 60s, but got '60001ms'"},
+      {"throttled:9223372036854775807ns,2GB/s", "expected a latency of at most 60s, but got '9223372036854775807ns'"},
+      {"throttled:100us,1025GiB/s", "expected a bandwidth of at most 1TiB/s, but got '1025GiB/s'"},
   };
   for (auto &[text, error] : cases) {
     TierOptions options;

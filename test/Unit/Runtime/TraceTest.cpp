@@ -3,10 +3,13 @@
 #include "PageTraces.h"
 #include "ToyFolder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace quire::runtime;
 using namespace quire::test;
@@ -114,6 +117,26 @@ TEST(Trace, IsWhatViewersExpect) {
     }
   }
   EXPECT_EQ(loads, 2);
+}
+
+/// Renaming over them would take the place of a device or of a link that others use.
+TEST(Trace, PipesAndLinksStay) {
+  TemporaryFolder temporary;
+  std::string pipe = temporary / "pipe", file = temporary / "file", link = temporary / "link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  ASSERT_TRUE(everyKind().write(pipe).ok());
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::string got(65536, 0);
+  ssize_t bytes = ::read(reader, got.data(), got.size());
+  ::close(reader);
+  writeFile(file, "old");
+  std::filesystem::create_symlink(file, link);
+  ASSERT_TRUE(everyKind().write(link).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  ASSERT_GT(bytes, 0);
+  EXPECT_EQ(readFile(file), got.substr(0, static_cast<size_t>(bytes)));
 }
 
 TEST(Trace, FileAppearsWholeOrNotAtAll) {
