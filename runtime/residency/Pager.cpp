@@ -131,6 +131,20 @@ void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outco
   trace_->record(event);
 }
 
+/// When it began and how long it took, not when it is noticed. One that had begun before the trace did is cut there.
+void Pager::noteTransfer(TraceEvent::Kind kind, uint32_t page, const Transfer &transfer) {
+  if (!trace_)
+    return;
+  TraceEvent event;
+  event.kind = kind;
+  event.page = page;
+  event.layer = groupOf(page) * geometry_.layersPerPage;
+  int64_t begun = std::max(transfer.begun, traceStart_);
+  event.ns = begun - traceStart_;
+  event.duration = std::max<int64_t>(0, transfer.ended - begun);
+  trace_->record(event);
+}
+
 //===----------------------------------------------------------------------===//
 // Demands
 //===----------------------------------------------------------------------===//

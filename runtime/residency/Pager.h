@@ -259,6 +259,7 @@ private:
   /// Groups until the step comes to this one.
   uint32_t distance(uint32_t group) const { return (group + geometry_.groups - current_) % geometry_.groups; }
   void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
+  void noteTransfer(TraceEvent::Kind kind, uint32_t page, const Transfer &transfer);
 
   // Resize.cpp.
   static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
