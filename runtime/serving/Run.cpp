@@ -113,13 +113,17 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
   return true;
 }
 
-/// "" if the configuration's block.tokens are the model's.
+/// "" if the configuration's block.tokens are the model's, and it has the layers of a page.
 static std::string conflictOfBlocks(const RunOptions &options, const quire_model_info &info) {
-  int64_t wanted = options.configured.block.tokens;
-  if (wanted == 0 || wanted == info.block_tokens)
-    return {};
-  return options.configured.blockTokensPlace + ": block.tokens: expected " + std::to_string(info.block_tokens) + ", a constant of " + options.model + ", but got " +
-         std::to_string(wanted) + "; compile the model by quirec --block-tokens=" + std::to_string(wanted);
+  const config::Config &configured = options.configured;
+  int64_t wanted = configured.block.tokens, layers = configured.block.layersPerBlock;
+  if (wanted != 0 && wanted != info.block_tokens)
+    return configured.blockTokensPlace + ": block.tokens: expected " + std::to_string(info.block_tokens) + ", a constant of " + options.model + ", but got " +
+           std::to_string(wanted) + "; compile the model by quirec --block-tokens=" + std::to_string(wanted);
+  if (layers > info.layer_count)
+    return configured.layersPerBlockPlace + ": block.layers_per_block: expected 1 to " + std::to_string(info.layer_count) + ", the layers of " + options.model +
+           ", but got " + std::to_string(layers);
+  return {};
 }
 
 static quire_status makePool(const RunOptions &options, const quire_model_info &info, PoolPointer &out) {

@@ -187,7 +187,8 @@ static bool readSlowBytes(const char *text, GivenTiers &out) {
 
 /// Tiers of the command line replace those of the configuration, but for budgets that are not named anew. Null, or what is
 /// wrong.
-static const char *takeTiers(const GivenTiers &given, uint64_t configuredBytes, SlowTierSettings &out) {
+static const char *takeTiers(const GivenTiers &given, const config::Config &configured, SlowTierSettings &out) {
+  uint64_t configuredBytes = configured.memory.slow.bytes;
   if (!given.places.empty()) {
     if (out.tiers.empty())
       out.tiers.push_back({"", configuredBytes}); // a budget without a kind
@@ -200,9 +201,12 @@ static const char *takeTiers(const GivenTiers &given, uint64_t configuredBytes, 
   for (const SlowTierSettings::Tier &tier : out.tiers)
     if (tier.where == "none")
       return "--slow-tier=none has no tiers beside it";
-  bool bytesAlone = out.tiers.empty() && given.places.empty() && configuredBytes != 0;
-  if (given.sizes.size() > out.tiers.size() || bytesAlone)
+  if (given.sizes.size() > out.tiers.size())
     return "--slow-bytes needs --slow-tier";
+  if (out.tiers.empty() && given.places.empty() && configuredBytes != 0)
+    return "memory.slow.bytes needs memory.slow.kind, or --slow-tier";
+  if (given.places.empty() && !configured.memory.slow.path.empty() && configured.memory.slow.kind != config::SlowKind::File)
+    return "memory.slow.path needs memory.slow.kind: file";
   for (size_t i = 0; i < given.sizes.size(); ++i)
     out.tiers[i].bytes = given.sizes[i];
   return nullptr;
@@ -348,7 +352,7 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
     if (!readOption(code, out, tiers, action))
       return refuseUsage(nullptr);
   }
-  if (const char *wrong = takeTiers(tiers, out.configured.memory.slow.bytes, out.slow))
+  if (const char *wrong = takeTiers(tiers, out.configured, out.slow))
     return refuseUsage(wrong);
   std::string conflict = conflictOfTiers(out);
   if (!conflict.empty())

@@ -381,6 +381,9 @@ TEST_F(QuireRun, BlocksAreThoseOfTheModel) {
   writeFile(file("c.yaml"), "block:\n  tokens: 32\n");
   expectRefused({model(), "--requests=" + file("in.jsonl"), "--config=" + file("c.yaml")},
                 file("c.yaml") + ":2:11: block.tokens: expected 16, a constant of " + model() + ", but got 32; compile the model by quirec --block-tokens=32");
+  writeFile(file("c.yaml"), "block:\n  tokens: 16\n  layers_per_block: 100\n");
+  expectRefused({model(), "--requests=" + file("in.jsonl"), "--config=" + file("c.yaml")},
+                file("c.yaml") + ":3:21: block.layers_per_block: expected 1 to " + std::to_string(TOY_LAYERS) + ", the layers of " + model() + ", but got 100");
   writeFile(file("c.yaml"), "document:\n  chapter_page: 1MiB\n");
   expectRefused({model(), "--config=" + file("c.yaml")}, file("c.yaml") + ":2:3: document.chapter_page: blocks of a compiled model have one size");
 }
@@ -770,6 +773,12 @@ TEST_F(QuireRun, TwoTiers) {
   expectRefused({model(), "--slow-tier=tape"}, "--slow-tier: ");
   expectRefused({model(), "--slow-tier=memory"}, "--slow-tier needs --slow-bytes");
   expectRefused({model(), "--slow-bytes=1MiB"}, "--slow-bytes needs --slow-tier");
+  writeFile(file("tiers.yaml"), "memory: {slow: {bytes: 1MiB}}\n");
+  expectRefused({model(), "--config=" + file("tiers.yaml")}, "memory.slow.bytes needs memory.slow.kind, or --slow-tier");
+  EXPECT_EQ(run({"--print-config", "--config=" + file("tiers.yaml"), "--slow-tier=memory"}), 0) << errors();
+  writeFile(file("tiers.yaml"), "memory: {slow: {kind: memory, bytes: 1MiB, path: " + file("pages") + "}}\n");
+  expectRefused({model(), "--config=" + file("tiers.yaml")}, "memory.slow.path needs memory.slow.kind: file");
+  EXPECT_EQ(run({"--print-config", "--config=" + file("tiers.yaml"), "--slow-tier=memory"}), 0) << errors();
   expectRefused({model(), "--trace=" + file("t.json")}, "--trace needs --slow-tier");
   expectRefused({model(), "--slow-tier=memory", "--slow-bytes=x"}, "--slow-bytes: expected a size");
   expectRefused({model(), "--replace=mru"}, "--replace: expected scan, lru, importance or arc, but got 'mru'");
