@@ -29,8 +29,11 @@ static void readTrace(const Trace &trace, Vitals &out) {
   if (order.predictions() > 0)
     out.repeatedOrder = static_cast<double>(order.fulfilled()) / static_cast<double>(order.predictions());
   out.optimalMisses = optimal(trace, trace.fastPages).misses;
+  uint64_t own = 0;
   if (out.policy)
-    out.bestPolicy = bestPolicy(trace, trace.fastPages, *out.policy);
+    out.bestPolicy = bestPolicy(trace, trace.fastPages, *out.policy, &own);
+  if (out.bestPolicy)
+    out.ownMisses = own;
 }
 
 /// Both predictors go by attention, and advice on them is the same.

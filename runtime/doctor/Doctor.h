@@ -52,6 +52,7 @@ struct Vitals {
   double attentionPages = 0;
   std::optional<uint64_t> optimalMisses; // of the same trace (optimal())
   std::optional<PolicyKind> bestPolicy;  // on the same trace (bestPolicy())
+  std::optional<uint64_t> ownMisses;     // of `policy` there, without prefetching
   std::optional<double> slowUse;         // time that the slow tier was transferring / time of the steps
   std::optional<double> codecError;      // relative L2 of the pages that were sampled
 };
@@ -63,7 +64,7 @@ struct Thresholds {
   double goodAccuracy = 0.8; // from here on a window may grow
   double minTimeliness = 0.8;
   double minCoverage = 0.5;
-  double minIssued = 0.05; // of the pages that prefetches asked for
+  double minIssued = 0.05; // of the pages that were loaded, or, where none was missing, that prefetches asked for
   double maxPollution = 0.1;
   double maxStall = 0.1;
   double maxGap = 0.1;

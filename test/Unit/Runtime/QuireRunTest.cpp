@@ -269,7 +269,7 @@ TEST_F(QuireRun, DoctorHasTheNumbersOfTheRun) {
   for (const char *name : {"hit_rate", "internal_fragmentation", "slow_use", "stall_share"})
     EXPECT_GT(std::atof(metrics[name].c_str()), 0) << name << ": " << errors();
   EXPECT_LT(std::stod(metrics["internal_fragmentation"]), 1) << errors();
-  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded, or not all of it");
+  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded (--trace, quire_pool_trace), or not all of it");
   EXPECT_EQ(metrics["codec_error"], "none: the slow tier has no codec");
   EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--doctor"}), 0);
   EXPECT_NE(errors().find("\nslow_use                none: there is no slow tier\n"), std::string::npos) << errors();
