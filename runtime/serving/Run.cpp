@@ -66,6 +66,7 @@ private:
 struct Outputs {
   ResultWriter results;  // destroyed last: the other file may lie in a folder that it made
   OutputFile statistics; // open if wanted
+  OutputFile metrics;    // likewise
 };
 
 } // namespace
@@ -103,6 +104,10 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
   }
   if (!options.stats.empty() && !out.statistics.open(options.stats)) {
     error = out.statistics.error();
+    return false;
+  }
+  if (!options.metrics.empty() && !out.metrics.open(options.metrics)) {
+    error = out.metrics.error();
     return false;
   }
   OutputFile trace; // the pool writes it at the end
@@ -223,9 +228,20 @@ static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &err
   return error.empty();
 }
 
-/// The trace and the doctor's report.
+static bool writeMetrics(quire_pool *pool, OutputFile &file, std::string &error) {
+  const char *text = nullptr;
+  if (quire_metrics(pool, &text) != QUIRE_OK)
+    error = quire_last_error();
+  else if (!(file.write(text, std::strlen(text)) && file.finish()))
+    error = file.error();
+  return error.empty();
+}
+
+/// The metrics, the trace and the doctor's report.
 static bool reportPages(const RunOptions &options, const config::Config &config, quire_pool *pool,
-                        const Statistics &statistics, std::string &error) {
+                        const Statistics &statistics, OutputFile &metrics, std::string &error) {
+  if (metrics.isOpen() && !writeMetrics(pool, metrics, error))
+    return false;
   if (!options.trace.empty() && quire_pool_write_trace(pool, options.trace.c_str()) != QUIRE_OK) {
     error = quire_last_error();
     return false;
@@ -285,7 +301,7 @@ int runRequests(const RunOptions &options) {
   progress.reset();
   if (!keepResults(outputs, scheduler, error))
     return complain(error);
-  if (!reportPages(options, config.current(), pool.get(), scheduler.statistics(), error))
+  if (!reportPages(options, config.current(), pool.get(), scheduler.statistics(), outputs.metrics, error))
     return complain(error);
   std::string line = statisticsLine(scheduler.statistics(), static_cast<int64_t>(sink.finishedCount), scheduler.generated(), seconds);
   if (!line.empty())

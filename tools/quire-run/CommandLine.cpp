@@ -57,6 +57,7 @@ line is an error of that request alone. Results: one line each, in the order in 
   --config=FILE        take options from a YAML file, before those of the command line; --help-config lists its keys
   --print-config       print the configuration that a run would have, and exit
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
+  --metrics=FILE       counters, gauges and latencies at the end, as the text that Prometheus reads
   --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
@@ -88,6 +89,7 @@ enum Option {
   TraceFile,
   Threads,
   Stats,
+  Metrics,
   Describe,
   Json,
   PrefixCache,
@@ -116,6 +118,7 @@ const option longOptions[] = {
     {"trace", required_argument, nullptr, TraceFile},
     {"threads", required_argument, nullptr, Threads},
     {"stats", required_argument, nullptr, Stats},
+    {"metrics", required_argument, nullptr, Metrics},
     {"describe", no_argument, nullptr, Describe},
     {"json", no_argument, nullptr, Json},
     {"prefix-cache", optional_argument, nullptr, PrefixCache},
@@ -282,6 +285,9 @@ static bool readOption(int code, RunOptions &out, GivenTiers &tiers, Action &act
   case Stats:
     out.stats = optarg;
     return *optarg || refuse("stats", "a file", "");
+  case Metrics:
+    out.metrics = optarg;
+    return *optarg || refuse("metrics", "a file", "");
   case Describe:
     action = Action::Describe;
     return true;

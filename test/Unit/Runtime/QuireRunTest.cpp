@@ -1,92 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The command line of quire-run: files, exit codes, interruption.
-#include "ToyFolder.h"
+#include "StartedQuireRun.h"
 #include "ToyReference.h"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <map>
-#include <sstream>
 #include <thread>
-
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace quire::test;
 using nlohmann::json;
 
 namespace {
-
-class QuireRun : public ::testing::Test {
-protected:
-  void SetUp() override {
-    ASSERT_EQ(::access(QUIRE_RUN, X_OK), 0) << QUIRE_RUN << " is not built";
-    writeToyFolder(model(), QUIRE_TOY_MODEL);
-  }
-
-  std::string model() const { return temporary / "toy.quire"; }
-  std::string file(const std::string &name) const { return temporary / name; }
-
-  pid_t start(const std::vector<std::string> &arguments) {
-    std::vector<std::string> all = {QUIRE_RUN};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    std::vector<char *> argv;
-    for (std::string &a : all)
-      argv.push_back(a.data());
-    argv.push_back(nullptr);
-    pid_t child = ::fork();
-    if (child == 0) {
-      int out = ::open(file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-      int err = ::open(file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-      ::dup2(out, 1);
-      ::dup2(err, 2);
-      ::close(out);
-      ::close(err);
-      if (openFiles.rlim_max != RLIM_INFINITY)
-        ::setrlimit(RLIMIT_NOFILE, &openFiles);
-      ::execv(QUIRE_RUN, argv.data());
-      ::_exit(127);
-    }
-    return child;
-  }
-
-  int wait(pid_t child) {
-    int status = 0;
-    EXPECT_EQ(::wait4(child, &status, 0, &usage), child);
-    EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status) << "\n" << readFile(file("stderr"));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  int run(const std::vector<std::string> &arguments) { return wait(start(arguments)); }
-
-  /// Result lines by id.
-  std::map<std::string, json> results(const std::string &name = "out.jsonl") {
-    std::map<std::string, json> found;
-    std::istringstream lines(readFile(file(name)));
-    for (std::string line; std::getline(lines, line);) {
-      json result = json::parse(line);
-      found[result["id"].is_string() ? result["id"].get<std::string>() : result["id"].dump()] = result;
-    }
-    return found;
-  }
-
-  std::string errors() { return readFile(file("stderr")); }
-
-  void expectRefused(const std::vector<std::string> &arguments, const std::string &text) {
-    EXPECT_EQ(run(arguments), 1);
-    EXPECT_NE(errors().find(text), std::string::npos) << "got: " << errors() << "\nexpected: " << text;
-  }
-
-  TemporaryFolder temporary;
-  rusage usage = {};
-  rlimit openFiles = {RLIM_INFINITY, RLIM_INFINITY}; // of the started program; infinity: as here
-};
 
 const char requests[] = R"({"id": 0, "prompt": [1], "max_new_tokens": 24}
 {"id": "b", "prompt": [9, 8, 7], "max_new_tokens": 24}
@@ -499,7 +425,7 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
                                                                         "that of --requests, '");
   expectRefused({file("no model"), in, "--output="}, "--output: expected a file, but got ''");
   std::string slow = "--slow-tier=file:" + file("x"), bytes = "--slow-bytes=1MiB";
-  for (const char *option : {"--output=", "--stats=", "--trace=", "--logits="})
+  for (const char *option : {"--output=", "--stats=", "--trace=", "--metrics=", "--logits="})
     expectRefused({file("no model"), in, slow, bytes, option + file("x")}, "that of --slow-tier, '");
   expectRefused({file("no model"), in, slow + ".partial", bytes, "--output=" + file("x")}, "that of --slow-tier, '");
   writeFile(file("c.yaml"), "prefetch: {window_size: 3}\n");
@@ -514,7 +440,7 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
 TEST_F(QuireRun, FilesLieOutsideOfTheModelAndOfArrays) {
   writeFile(file("in.jsonl"), requests);
   std::string in = "--requests=" + file("in.jsonl"), weights = readFile(model() + "/weights.bin");
-  for (const std::string &option : {std::string("--output="), std::string("--stats="), std::string("--trace="), std::string("--logits=")})
+  for (const std::string &option : {std::string("--output="), std::string("--stats="), std::string("--trace="), std::string("--metrics="), std::string("--logits=")})
     for (const char *name : {"/weights.bin", "/new", "/../toy.quire/manifest.json", ""})
       expectRefused({model(), in, "--slow-tier=memory", "--slow-bytes=1MiB", option + model() + name}, option.substr(0, option.size() - 1) + ": expected a path outside of the model folder, but got '");
   EXPECT_EQ(readFile(model() + "/weights.bin"), weights);
@@ -522,7 +448,7 @@ TEST_F(QuireRun, FilesLieOutsideOfTheModelAndOfArrays) {
   writeFile(file("logits/a.npy"), requests);
   std::string logits = "--logits=" + file("logits");
   expectRefused({model(), "--requests=" + file("logits/a.npy"), logits}, "--requests: expected a path that no array of --logits has, but got '");
-  for (const char *option : {"--output=", "--stats=", "--trace="})
+  for (const char *option : {"--output=", "--stats=", "--trace=", "--metrics="})
     for (const char *name : {"logits/b.npy", "logits/b.npy.partial"})
       expectRefused({model(), in, logits, "--slow-tier=memory", "--slow-bytes=1MiB", option + file(name)}, ": expected a path that no array of --logits has, but got '");
   EXPECT_EQ(readFile(file("logits/a.npy")), requests);
@@ -565,6 +491,7 @@ TEST_F(QuireRun, PathsThatCannotBeWrittenAreRefusedBeforeTheRun) {
   std::string slow = "--slow-tier=memory", bytes = "--slow-bytes=1MiB";
   refused({logits, slow, bytes, "--trace=" + file("none/t.json")}, "none/t.json: No such file or directory");
   refused({logits, slow, bytes, "--trace=" + locked + "/t.json"}, locked + "/t.json: ");
+  refused({logits, "--metrics=" + file("none/m.txt")}, "none/m.txt: No such file or directory");
   refused({logits, "--output=" + file("logits/none/out")}, "logits/none/out: No such file or directory");
   EXPECT_EQ(readFile(file("a file")), "text");
   // What was there stays, and files may lie in the folder that is made for the logits.
