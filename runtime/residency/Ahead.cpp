@@ -241,8 +241,9 @@ bool Pager::prefetch(int64_t layer, int64_t first, int64_t count) {
   Ask ask{geometry_.groupOf(layer % geometry_.layers()), first, count < 0 || first > INT64_MAX - count ? INT64_MAX : first + count};
   if (ask.group == group_ && holds_ > 0)
     return false;
-  bool waits = options_.prefetch.looksAtAttention() && options_.prefetch.predictor == PrefetchPredictor::LayerAhead;
-  if (!waits || holds_ == 0)
+  bool byLayerAhead = options_.prefetch.looksAtAttention() && options_.prefetch.predictor == PrefetchPredictor::LayerAhead;
+  bool isKnown = holds_ == 0 && (ask.group == 0 || released_ == ask.group - 1);
+  if (!byLayerAhead || isKnown)
     return fetchAhead(ask);
   putOff(ask);
   return isAway(ask);

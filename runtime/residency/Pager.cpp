@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace quire::runtime {
 
@@ -356,7 +357,7 @@ Status Pager::beginStep(const Step &step) {
   QUIRE_TRY(checkRefused());
   inStep_ = true;
   failure_ = success();
-  lookedAt_ = none;
+  lookedAt_ = released_ = none;
   putOff_.clear();
   stepStart_ = clock_.now();
   ++counters_.steps;
@@ -438,6 +439,7 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   if (holds_++ > 0)
     return true;
   int64_t begun = clock_.now();
+  putOff_.erase(std::remove_if(putOff_.begin(), putOff_.end(), [group](const Ask &ask) { return ask.group == group; }), putOff_.end());
   group_ = current_ = group;
   drain();
   uint64_t away = counters_.late + counters_.misses;
@@ -478,7 +480,7 @@ bool Pager::release(int64_t layer) {
   unpinHeld();
   if (stable_)
     emptyGrave();
-  group_ = none;
+  released_ = std::exchange(group_, none);
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
   fetchPutOff();
   return true;

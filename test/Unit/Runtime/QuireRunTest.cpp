@@ -216,6 +216,40 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
   }
 }
 
+/// Compiled models ask for a layer before they acquire the one ahead of it, whose attention then names what is fetched.
+TEST_F(QuireRun, NamesHotPagesByTheLayerAhead) {
+  std::string asking = temporary / "asking.quire";
+  writeToyFolder(asking, QUIRE_TOY_MODEL_ASKS_FIRST);
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *strategy : {"hotspot", "hybrid"}) {
+    writeFile(file("c.yaml"), "prefetch: {strategy: " + std::string(strategy) + "}\n");
+    EXPECT_EQ(run({asking, "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=30KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--trace=" + file("t.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << strategy;
+    std::map<int64_t, int64_t> fetched, named; // by layer; named: after the layer ahead was looked at in the same step
+    int64_t lookedAt = -1;
+    json trace = json::parse(readFile(file("t.json")));
+    for (const json &event : trace["traceEvents"])
+      if (event["name"] == "step")
+        lookedAt = -1;
+      else if (event["name"] == "observe")
+        lookedAt = event["args"]["layer"];
+      else if (event["name"] == "prefetch") {
+        int64_t layer = event["args"]["layer"];
+        ++fetched[layer];
+        named[layer] += lookedAt == layer - 1;
+      }
+    EXPECT_GT(named[1], 0) << strategy;
+    EXPECT_GT(named[2], 0) << strategy;
+    EXPECT_EQ(fetched[1], named[1]) << strategy;
+    EXPECT_EQ(fetched[2], named[2]) << strategy;
+    EXPECT_EQ(fetched[0] > 0, std::string(strategy) == "hybrid") << "nothing was looked at yet: in their order only";
+  }
+}
+
 /// Addresses that stay change no token; each page takes whole pages of the system.
 TEST_F(QuireRun, PagesKeepTheirAddressesOnRequest) {
   std::vector<int64_t> prompt(90, 3);
