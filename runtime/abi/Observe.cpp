@@ -65,6 +65,7 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.couldGiveBackBytes = back.compacted;
   if (pool.reserveBlocks() > 0 || pool.reserveCounters().exhausted > 0)
     vitals.reserveRatio = pool.reserveRatio();
+  vitals.reserveBase = static_cast<uint64_t>(pool.reserveBase());
   vitals.reservePeak = static_cast<uint64_t>(pool.reserveCounters().peak);
   vitals.reserveExhausted = static_cast<uint64_t>(pool.reserveCounters().exhausted);
   vitals.preemptions = static_cast<uint64_t>(std::max<int64_t>(0, options.preemptions));

@@ -310,12 +310,12 @@ void Examination::examineIdlePrefetch() {
 void Examination::examineWaiting() {
   const PagerCounters &c = v_.counters;
   Ratio stall = stallShare(c);
-  bool prefetches = v_.prefetch && *v_.prefetch != PrefetchKind::None;
+  bool prefetches = v_.prefetch && *v_.prefetch != PrefetchKind::None, wouldHelp = v_.prefetch && !prefetches && !isSaturated();
   if (stall && c.steps >= t_.minSteps && *stall > t_.maxStall)
     add("stall", Severity::Warning, *stall, t_.maxStall,
         format("%s of the steps' time was spent waiting for pages, above %s: %s", above(*stall, t_.maxStall).c_str(), limitOf(t_.maxStall).c_str(),
-               prefetches ? "give the fast tier more room" : "prefetch, or give the fast tier more room"),
-        v_.prefetch && !prefetches ? toPrefetching() : moreMemory());
+               prefetches || isSaturated() ? "give the fast tier more room" : "prefetch, or give the fast tier more room"),
+        wouldHelp ? toPrefetching() : moreMemory());
   if (isSaturated())
     add("slow-bandwidth", Severity::Warning, *v_.slowUse, t_.maxSlowUse,
         format("the slow tier transferred %s of the time, above %s: %s, or attend to fewer pages", above(*v_.slowUse, t_.maxSlowUse).c_str(), limitOf(t_.maxSlowUse).c_str(),
@@ -363,13 +363,13 @@ void Examination::examineFragmentation() {
 void Examination::examineReserve() {
   if (!v_.reserveRatio)
     return;
-  double now = *v_.reserveRatio;
+  double now = *v_.reserveRatio, oneBlock = v_.reserveBase ? std::ceil(1000 / static_cast<double>(v_.reserveBase)) / 1000 : 0;
   auto change = [&](double to) { return format("memory.reserve_ratio: %.3g -> %.3g", now, to); };
   if (v_.reserveExhausted > 0 && v_.preemptions > 0)
     add("reserve-exhausted", Severity::Warning, static_cast<double>(v_.reserveExhausted), 0,
         format("the reserve had nothing left %llu times, and %llu sequences gave way: raise it",
                static_cast<unsigned long long>(v_.reserveExhausted), static_cast<unsigned long long>(v_.preemptions)),
-        change(now > 0 ? std::min(2 * now, 0.5) : 0.02));
+        change(std::min(std::max({2 * now, now > 0 ? 0.0 : 0.02, oneBlock}), 0.5)));
   else if (now > 0 && v_.reservePeak == 0 && v_.counters.steps >= t_.minSteps)
     add("reserve-unused", Severity::Note, 0, 0,
         format("nothing of the reserve (%.3g of the pool) was used in %llu steps: lower it", now,

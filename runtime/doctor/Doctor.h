@@ -31,6 +31,7 @@ struct Vitals {
   size_t slowTiers = 1, closedTiers = 0; // those that take no new pages
   Codec codec = Codec::None; // of the slow tier
   std::optional<double> reserveRatio; // configured, in [0, 1)
+  uint64_t reserveBase = 0;           // blocks that it is a share of; 0: not known
 
   // Pool.
   uint64_t tableBytes = 0;     // block tables, page descriptors, lists

@@ -339,6 +339,9 @@ TEST(Doctor, Stall) {
   expectFinding(v, "stall", 0.101, "memory.fast_bytes: 512MiB -> 1GiB");
   v.prefetch = PrefetchKind::None;
   expectFinding(v, "stall", 0.101, "prefetch.strategy: none -> sequential");
+  v.slowUse = 0.95; // what is fetched ahead would wait as long
+  expectFinding(v, "stall", 0.101, "memory.fast_bytes: 512MiB -> 1GiB", {"slow-bandwidth"});
+  v.slowUse = 0.3;
   v.window = 0;
   expectFinding(v, "stall", 0.101, "prefetch.window_size: 0 -> 3");
   v.counters.stallNs = 100;
@@ -458,6 +461,12 @@ TEST(Doctor, Reserve) {
   expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.1 -> 0.2");
   v.reserveRatio = 0;
   expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0 -> 0.02");
+  v.reserveBase = 32; // of which 0.02 would be none
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0 -> 0.032");
+  v.reserveRatio = 0.01;
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.01 -> 0.032");
+  v.reserveRatio = 0.1;
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.1 -> 0.2");
   v.preemptions = 0;
   expectSilence(v, "reserve-exhausted");
   v.preemptions = 2;
