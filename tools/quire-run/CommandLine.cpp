@@ -322,6 +322,8 @@ static bool readConfigFile(int argc, char **argv, RunOptions &out) {
   while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
     if (code == ConfigFile && path)
       return refuse("config", "one file", optarg);
+    if (code == ConfigFile && !*optarg)
+      return refuse("config", "a file", optarg);
     if (code == ConfigFile)
       path = optarg;
   }

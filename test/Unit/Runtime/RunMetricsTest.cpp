@@ -66,4 +66,5 @@ TEST_F(QuireRun, MetricsOfOneTier) {
   EXPECT_EQ(sumOf(text, "quire_demands_total"), 0);
   EXPECT_EQ(text.find("quire_prefix_"), std::string::npos) << "nobody is a tenant";
   expectRefused({model(), "--metrics="}, "--metrics: expected a file, but got ''");
+  expectRefused({model(), "--config="}, "--config: expected a file, but got ''");
 }
