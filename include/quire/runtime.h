@@ -346,7 +346,7 @@ typedef struct quire_doctor_options {
  * quire_metrics. */
 quire_status quire_doctor(quire_pool *pool, const quire_doctor_options *options, const char **text);
 
-/* Counters and latencies in the text format that Prometheus scrapes. What a tenant's sequences caused has the number of the tenant
+/* Counters, gauges of blocks, and latencies in the text format that Prometheus scrapes. What a tenant's sequences caused has the number of the tenant
  * (the lower half of its handle) as label, what is nobody's in particular has none. */
 quire_status quire_metrics(quire_pool *pool, const char **text);
 

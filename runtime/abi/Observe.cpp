@@ -29,8 +29,11 @@ static void readTrace(const Trace &trace, Vitals &out) {
   if (order.predictions() > 0)
     out.repeatedOrder = static_cast<double>(order.fulfilled()) / static_cast<double>(order.predictions());
   out.optimalMisses = optimal(trace, trace.fastPages).misses;
+  uint64_t own = 0;
   if (out.policy)
-    out.bestPolicy = bestPolicy(trace, trace.fastPages, *out.policy);
+    out.bestPolicy = bestPolicy(trace, trace.fastPages, *out.policy, &own);
+  if (out.bestPolicy)
+    out.ownMisses = own;
 }
 
 /// Both predictors go by attention, and advice on them is the same.
@@ -62,6 +65,7 @@ static Vitals vitalsOf(const Pool &pool, const quire_doctor_options &options) {
   vitals.couldGiveBackBytes = back.compacted;
   if (pool.reserveBlocks() > 0 || pool.reserveCounters().exhausted > 0)
     vitals.reserveRatio = pool.reserveRatio();
+  vitals.reserveBase = static_cast<uint64_t>(pool.reserveBase());
   vitals.reservePeak = static_cast<uint64_t>(pool.reserveCounters().peak);
   vitals.reserveExhausted = static_cast<uint64_t>(pool.reserveCounters().exhausted);
   vitals.preemptions = static_cast<uint64_t>(std::max<int64_t>(0, options.preemptions));
@@ -160,8 +164,12 @@ static std::string metricsOf(const Pool &pool) {
   rest.idleBlocks = static_cast<uint64_t>(pool.idleBlocks());
   rest.prunedTokens = static_cast<uint64_t>(pool.pruned().tokens);
   std::vector<CounterSample> counters = {{tier, "", &rest}};
-  for (uint32_t slot = Tenants::nobody + 1; pager && slot < pool.tenants().size(); ++slot) {
+  std::vector<TenantSample> tenants;
+  for (uint32_t slot = Tenants::nobody + 1; slot < pool.tenants().size(); ++slot) {
     if (!pool.tenants()[slot].live)
+      continue;
+    tenants.push_back({std::to_string(slot), &pool.tenants()[slot].counters});
+    if (!pager)
       continue;
     subtract(rest, pager->tenantCounters(slot));
     counters.push_back({tier, std::to_string(slot), &pager->tenantCounters(slot)});
@@ -170,14 +178,19 @@ static std::string metricsOf(const Pool &pool) {
   for (auto [operation, name] : operations)
     if (const Histogram *histogram = histogramOf(pool, operation); histogram && histogram->count() > 0)
       latencies.push_back({name, tier, histogram});
-  std::vector<GaugeSample> gauges;
+  std::vector<GaugeSample> gauges = {
+      {"quire_blocks", "Blocks that can be in use.", "", double(pool.blocksLimit())},
+      {"quire_blocks_free", "Blocks that nobody has.", "", double(pool.blocksFree())},
+      {"quire_blocks_reclaimable", "Blocks of cached prefixes that are handed out when free ones are short.", "", double(pool.blocksReclaimable())},
+      {"quire_block_bytes", "Bytes of a block over all layers.", "", double(pool.blockBytes())},
+      {"quire_sequences", "Sequences that are alive.", "", double(pool.sequenceCount())}};
   if (pager) {
     const Tier &slow = pager->slow();
     gauges.push_back({"quire_slow_page_bytes", "Bytes that a page takes in the slow tier, where a codec may have made it smaller.", tier, double(slow.storedPageBytes())});
     if (CodecError error = slow.codecError(); error.samples > 0)
       gauges.push_back({"quire_codec_error_ratio", "Norm of what a codec changed, of a sample of the pages stored, to their norm.", tier, error.relativeL2});
   }
-  return prometheusText(counters, latencies, gauges, pager ? tiersOf(*pager) : std::vector<TierSample>());
+  return prometheusText(counters, latencies, gauges, pager ? tiersOf(*pager) : std::vector<TierSample>(), tenants);
 }
 
 extern "C" {

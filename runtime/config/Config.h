@@ -110,7 +110,8 @@ struct Config {
     int64_t threads;
   } serving;
 
-  std::string blockTokensPlace; // "NAME:LINE:COLUMN" of the value of block.tokens; "": no file says it
+  std::string blockTokensPlace;   // "NAME:LINE:COLUMN" of the value of block.tokens; "": no file says it
+  std::string layersPerBlockPlace; // the same of block.layers_per_block
 };
 
 /// Which keys of the table a text may have and a print shows.

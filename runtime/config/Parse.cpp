@@ -97,6 +97,8 @@ public:
       throw Refusal{mark, why};
     if (name_ == "block.tokens")
       tokensAt_ = mark;
+    if (name_ == "block.layers_per_block")
+      layersAt_ = mark;
     if (!list_)
       finishKey();
   }
@@ -145,8 +147,9 @@ public:
     throw Refusal{at == seen_.end() ? YAML::Mark() : at->second, std::string(key) + ": " + why};
   }
 
-  /// Of the value of block.tokens.
+  /// Of the values of block.tokens and block.layers_per_block, which only a model can judge.
   std::optional<YAML::Mark> tokensAt() const { return tokensAt_; }
+  std::optional<YAML::Mark> layersAt() const { return layersAt_; }
 
 private:
   [[noreturn]] void refuseValue(const YAML::Mark &mark, const std::string &got) const {
@@ -201,7 +204,7 @@ private:
   bool section_ = false;              // whose map comes next
   bool list_ = false;                 // inside the value of key_
   Value value_;
-  std::optional<YAML::Mark> tokensAt_;
+  std::optional<YAML::Mark> tokensAt_, layersAt_;
   std::map<std::string, YAML::Mark> seen_;
 };
 
@@ -241,6 +244,8 @@ Status parseConfig(std::string_view text, const std::string &name, Config &out, 
   }
   if (reader.tokensAt())
     read.blockTokensPlace = placeOf(name, *reader.tokensAt());
+  if (reader.layersAt())
+    read.layersPerBlockPlace = placeOf(name, *reader.layersAt());
   out = std::move(read);
   return success();
 }

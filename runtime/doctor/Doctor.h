@@ -31,6 +31,7 @@ struct Vitals {
   size_t slowTiers = 1, closedTiers = 0; // those that take no new pages
   Codec codec = Codec::None; // of the slow tier
   std::optional<double> reserveRatio; // configured, in [0, 1)
+  uint64_t reserveBase = 0;           // blocks that it is a share of; 0: not known
 
   // Pool.
   uint64_t tableBytes = 0;     // block tables, page descriptors, lists
@@ -52,6 +53,7 @@ struct Vitals {
   double attentionPages = 0;
   std::optional<uint64_t> optimalMisses; // of the same trace (optimal())
   std::optional<PolicyKind> bestPolicy;  // on the same trace (bestPolicy())
+  std::optional<uint64_t> ownMisses;     // of `policy` there, without prefetching
   std::optional<double> slowUse;         // time that the slow tier was transferring / time of the steps
   std::optional<double> codecError;      // relative L2 of the pages that were sampled
 };
@@ -63,7 +65,7 @@ struct Thresholds {
   double goodAccuracy = 0.8; // from here on a window may grow
   double minTimeliness = 0.8;
   double minCoverage = 0.5;
-  double minIssued = 0.05; // of the pages that prefetches asked for
+  double minIssued = 0.05; // of the pages that were loaded, or, where none was missing, that prefetches asked for
   double maxPollution = 0.1;
   double maxStall = 0.1;
   double maxGap = 0.1;

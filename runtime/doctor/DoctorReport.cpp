@@ -25,7 +25,7 @@ static std::vector<Metric> metricsOf(const Vitals &v) {
   bool isTiered = v.policy.has_value(), prefetches = v.prefetch && *v.prefetch != PrefetchKind::None;
   auto tiered = [&](const char *why) { return isTiered ? why : "there is no slow tier"; };
   const char *replayed = v.isTableTimed ? nullptr : "a replay has no block tables";
-  const char *noStep = tiered("no step ran"), *noTrace = tiered("no trace was recorded, or not all of it");
+  const char *noStep = tiered("no step ran"), *noTrace = tiered("no trace was recorded (--trace, quire_pool_trace), or not all of it");
   return {{"hit_rate", hitRate(c), tiered("no page was demanded")},
           {"prefetch_accuracy", prefetchAccuracy(c), tiered(prefetches ? "no prefetch moved a page" : "prefetching is off")},
           {"prefetch_coverage", prefetchCoverage(c), tiered("no page had to be loaded")},

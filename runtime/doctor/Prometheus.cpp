@@ -139,8 +139,36 @@ static void addTiers(std::string &out, const std::vector<TierSample> &tiers) {
   }
 }
 
+static void addTenants(std::string &out, const std::vector<TenantSample> &tenants) {
+  using C = TenantCounters;
+  struct {
+    const char *name, *help;
+    int64_t C::*value;
+  } const metrics[] = {
+      {"quire_prefix_queries_total", "Sequences that asked for a cached prefix.", &C::queries},
+      {"quire_prefix_query_tokens_total", "Tokens that they asked for.", &C::queryTokens},
+      {"quire_prefix_hit_tokens_total", "Tokens that were found in the prefix cache.", &C::hitTokens},
+      {"quire_prefix_blocks_published_total", "Blocks that were made findable.", &C::blocksPublished},
+      {"quire_prefix_blocks_merged_total", "Blocks that gave way to equal ones that were cached.", &C::blocksMerged},
+      {"quire_prefix_blocks_evicted_total", "Cached blocks that were dropped for want of free ones.", &C::blocksEvicted},
+      {"quire_prefix_blocks_expired_total", "Cached blocks that nobody used for the time to live.", &C::blocksExpired},
+      {"quire_prefix_collisions_total", "Keys that another content had: misses.", &C::collisions},
+  };
+  for (const auto &metric : metrics) {
+    if (tenants.empty())
+      return;
+    addHeader(out, metric.name, metric.help, "counter");
+    for (const TenantSample &sample : tenants) {
+      std::string labels;
+      addLabel(labels, "tenant", sample.tenant);
+      addSample(out, metric.name, labels, std::to_string(sample.counters->*metric.value));
+    }
+  }
+}
+
 std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
-                           const std::vector<GaugeSample> &gauges, const std::vector<TierSample> &tiers) {
+                           const std::vector<GaugeSample> &gauges, const std::vector<TierSample> &tiers,
+                           const std::vector<TenantSample> &tenants) {
   std::string out;
   for (const Metric &metric : metrics()) {
     if (counters.empty())
@@ -164,6 +192,7 @@ std::string prometheusText(const std::vector<CounterSample> &counters, const std
     addSample(out, gauge.name, labels, value);
   }
   addTiers(out, tiers);
+  addTenants(out, tenants);
   if (!latencies.empty())
     addHeader(out, "quire_latency_seconds", "Time of operations on pages.", "histogram");
   for (const LatencySample &sample : latencies)

@@ -5,6 +5,7 @@
 
 #include "doctor/Histogram.h"
 #include "residency/Counters.h"
+#include "share/Tenants.h"
 
 #include <string>
 #include <vector>
@@ -31,6 +32,12 @@ struct TierSample {
   bool closed;
 };
 
+/// What prefixes a tenant asked for and got.
+struct TenantSample {
+  std::string tenant;
+  const TenantCounters *counters;
+};
+
 /// What is, not what has happened so far.
 struct GaugeSample {
   std::string name, help, tier;
@@ -40,7 +47,8 @@ struct GaugeSample {
 /// Text format 0.0.4: each metric with HELP and TYPE once, then a line for each
 /// sample; times in seconds. Samples with equal labels are the caller's mistake.
 std::string prometheusText(const std::vector<CounterSample> &counters, const std::vector<LatencySample> &latencies,
-                           const std::vector<GaugeSample> &gauges = {}, const std::vector<TierSample> &tiers = {});
+                           const std::vector<GaugeSample> &gauges = {}, const std::vector<TierSample> &tiers = {},
+                           const std::vector<TenantSample> &tenants = {});
 
 } // namespace quire::runtime
 

@@ -19,7 +19,7 @@ Vitals vitalsOf(const ReplayReport &report, const ReplayReport::Run &run) {
   out.isTableTimed = false;
   out.policy = run.policy;
   out.prefetch = report.options.prefetch;
-  out.window = report.options.prefetch == PrefetchKind::None ? 0 : report.options.window;
+  out.window = report.options.window;
   out.topk = report.options.topk;
   out.fastBytes = report.trace->pageBytes * report.options.fastPages;
   if (run.result.repeatedOrder >= 0)

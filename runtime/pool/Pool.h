@@ -225,6 +225,8 @@ public:
   void setReserve(double ratio);
   double reserveRatio() const { return reserveRatio_; }
   int64_t reserveBlocks() const { return reserveBlocks_; }
+  /// Blocks that the ratio is a share of.
+  int64_t reserveBase() const { return pager_ ? pager_->fastPages() / pager_->geometry().groups : blocksLimit(); }
   const ReserveCounters &reserveCounters() const { return reserveCounters_; }
   /// Blocks that the sequence may take; `besideOthers`: others take some with it.
   Status roomFor(quire_sequence sequence, bool besideOthers, int64_t &blocks) const;

@@ -11,8 +11,7 @@ static long long ll(int64_t value) { return static_cast<long long>(value); }
 /// Rounded down, so that a pool of few blocks keeps none.
 void Pool::setReserve(double ratio) {
   reserveRatio_ = ratio;
-  int64_t blocks = pager_ ? pager_->fastPages() / pager_->geometry().groups : blocksLimit();
-  reserveBlocks_ = static_cast<int64_t>(ratio * static_cast<double>(blocks));
+  reserveBlocks_ = static_cast<int64_t>(ratio * static_cast<double>(reserveBase()));
 }
 
 bool Pool::holdsBlocks(const Sequence *except) const {

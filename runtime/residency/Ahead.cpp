@@ -183,8 +183,8 @@ bool Pager::fetchFor(int64_t sequence, uint32_t number, uint64_t &left, bool &mo
   tenant_ = 0;
   bool begun = fetch == Fetch::Begun;
   moved |= begun;
-  counters_.prefetchDropped += !begun;
   window -= begun;
+  remaining_[static_cast<size_t>(sequence)] -= begun;
   left -= begun;
   return fetch != Fetch::NoRoom;
 }
@@ -212,6 +212,8 @@ bool Pager::fetchAhead(const Ask &ask) {
         room = fetchFor(s, pageAt(ask.group, s, i), left, moved);
     }
   }
+  for (int64_t s = 0; s < step_.sequences; ++s)
+    counters_.prefetchDropped += std::min(windows_[static_cast<size_t>(s)], remaining_[static_cast<size_t>(s)]);
   flush(Mover::Urgency::Prefetch);
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
   return moved;
@@ -239,8 +241,9 @@ bool Pager::prefetch(int64_t layer, int64_t first, int64_t count) {
   Ask ask{geometry_.groupOf(layer % geometry_.layers()), first, count < 0 || first > INT64_MAX - count ? INT64_MAX : first + count};
   if (ask.group == group_ && holds_ > 0)
     return false;
-  bool waits = options_.prefetch.looksAtAttention() && options_.prefetch.predictor == PrefetchPredictor::LayerAhead;
-  if (!waits || holds_ == 0)
+  bool byLayerAhead = options_.prefetch.looksAtAttention() && options_.prefetch.predictor == PrefetchPredictor::LayerAhead;
+  bool isKnown = holds_ == 0 && (ask.group == 0 || released_ == ask.group - 1);
+  if (!byLayerAhead || isKnown)
     return fetchAhead(ask);
   putOff(ask);
   return isAway(ask);

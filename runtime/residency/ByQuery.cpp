@@ -45,12 +45,12 @@ void Pager::fetchNamed() {
   bool room = true;
   for (size_t i = 0; i < bestCount_; ++i)
     rescue(best_[i]);
-  for (size_t i = 0; i < bestCount_ && room; ++i) {
+  for (size_t i = 0; i < bestCount_; ++i) {
     if (pages_[best_[i]].state != State::Slow) {
       ++counters_.prefetchRedundant;
       continue;
     }
-    Fetch fetch = prefetching_ < most ? prefetchPage(best_[i]) : Fetch::NoRoom;
+    Fetch fetch = room && prefetching_ < most ? prefetchPage(best_[i]) : Fetch::NoRoom;
     counters_.prefetchDropped += fetch != Fetch::Begun;
     room = fetch != Fetch::NoRoom;
   }

@@ -25,7 +25,7 @@ struct PagerCounters {
   uint64_t prefetchRedundant = 0;
   uint64_t prefetchUseful = 0;
   uint64_t prefetchTimely = 0;
-  uint64_t prefetchDropped = 0;   // no room, or the window was full
+  uint64_t prefetchDropped = 0;   // within the window, but there was no room; in a replay also beyond the window
   uint64_t prefetchCancelled = 0;
 
   uint64_t evictedForDemand = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace quire::runtime {
 
@@ -128,6 +129,20 @@ void Pager::note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outco
   event.layer = kind == TraceEvent::Kind::Step ? 0 : groupOf(page) * geometry_.layersPerPage;
   event.ns = clock_.now() - traceStart_;
   event.mass = mass;
+  trace_->record(event);
+}
+
+/// When it began and how long it took, not when it is noticed. One that had begun before the trace did is cut there.
+void Pager::noteTransfer(TraceEvent::Kind kind, uint32_t page, const Transfer &transfer) {
+  if (!trace_)
+    return;
+  TraceEvent event;
+  event.kind = kind;
+  event.page = page;
+  event.layer = groupOf(page) * geometry_.layersPerPage;
+  int64_t begun = std::max(transfer.begun, traceStart_);
+  event.ns = begun - traceStart_;
+  event.duration = std::max<int64_t>(0, transfer.ended - begun);
   trace_->record(event);
 }
 
@@ -342,7 +357,7 @@ Status Pager::beginStep(const Step &step) {
   QUIRE_TRY(checkRefused());
   inStep_ = true;
   failure_ = success();
-  lookedAt_ = none;
+  lookedAt_ = released_ = none;
   putOff_.clear();
   stepStart_ = clock_.now();
   ++counters_.steps;
@@ -424,6 +439,7 @@ bool Pager::acquire(int64_t layer, quire_kv_view &out) {
   if (holds_++ > 0)
     return true;
   int64_t begun = clock_.now();
+  putOff_.erase(std::remove_if(putOff_.begin(), putOff_.end(), [group](const Ask &ask) { return ask.group == group; }), putOff_.end());
   group_ = current_ = group;
   drain();
   uint64_t away = counters_.late + counters_.misses;
@@ -464,7 +480,7 @@ bool Pager::release(int64_t layer) {
   unpinHeld();
   if (stable_)
     emptyGrave();
-  group_ = none;
+  released_ = std::exchange(group_, none);
   counters_.tableNs += static_cast<uint64_t>(clock_.now() - begun);
   fetchPutOff();
   return true;

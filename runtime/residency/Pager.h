@@ -157,8 +157,8 @@ public:
   /// Between acquire and release of a layer: the share of the attention to it that each block had, [sequences][stride] of the step. A page counts for the most
   /// that a sequence and a layer gave it.
   void observe(const float *shares);
-  /// A layer past the last one stands for the first ones of the next step. With the predictor layer_ahead a call while a layer is held is
-  /// put off until its release, when the layer's shares are known. False: nothing had to move.
+  /// A layer past the last one stands for the first ones of the next step. With the predictor layer_ahead a call while a layer is held, or before the
+  /// layer ahead of it was, is put off until the next release, when that layer's shares are known. False: nothing had to move.
   bool prefetch(int64_t layer, int64_t first, int64_t count);
   /// Some page was replaced: several rows may write to the same place.
   bool failed() const { return !failure_.ok(); }
@@ -260,6 +260,7 @@ private:
   /// Groups until the step comes to this one.
   uint32_t distance(uint32_t group) const { return (group + geometry_.groups - current_) % geometry_.groups; }
   void note(TraceEvent::Kind kind, uint32_t page, TraceEvent::Outcome outcome = TraceEvent::Outcome::None, float mass = 0);
+  void noteTransfer(TraceEvent::Kind kind, uint32_t page, const Transfer &transfer);
 
   // Resize.cpp.
   static uint64_t blocksIn(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
@@ -396,6 +397,7 @@ private:
   std::vector<float> mass_;     // [pages] share of the attention when the page's group was held last; empty: nobody asks
   std::vector<Ask> putOff_;     // one of a group
   uint32_t lookedAt_ = none;    // group of the step whose shares came last
+  uint32_t released_ = none;    // group of the step that was released last
   std::unique_ptr<PageDigests> digests_; // null: nobody asks
   std::vector<double> bounds_;           // [blocks] of one sequence
   std::vector<uint32_t> best_;           // [blocks] of them: places, then pages

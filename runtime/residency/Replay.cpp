@@ -443,7 +443,7 @@ Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &ou
   return success();
 }
 
-std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present) {
+std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present, uint64_t *presentMisses) {
   ReplayOptions options;
   options.fastPages = fastPages;
   std::optional<PolicyKind> best;
@@ -454,6 +454,8 @@ std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, Pol
       return std::nullopt;
     ReplayResult result;
     Simulation(trace, options).run(result);
+    if (!best && presentMisses)
+      *presentMisses = result.counters.misses;
     if (!best || result.counters.misses < fewest) {
       best = policy;
       fewest = result.counters.misses;

@@ -58,8 +58,8 @@ struct ReplayResult {
 Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &out);
 
 /// The policy with the fewest misses on the trace, without prefetching; `present` if no other has fewer. None if the
-/// trace cannot be replayed.
-std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present);
+/// trace cannot be replayed. `presentMisses`, if given, are those of `present`.
+std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present, uint64_t *presentMisses = nullptr);
 
 } // namespace quire::runtime
 

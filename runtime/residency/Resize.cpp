@@ -28,7 +28,7 @@ Status Pager::checkResize(uint64_t pages) const {
     return failure(QUIRE_INVALID_ARGUMENT, "the fast tier cannot be resized during a step");
   if (pages > fastSlots_.total() || blockLimitOf(pages) == 0)
     return failure(QUIRE_INVALID_ARGUMENT,
-                   "expected a fast tier of at most %u pages, which were reserved, and of one block, but got %llu",
+                   "expected a fast tier of at most %u pages, which were reserved, and of one block, but got %llu pages",
                    fastSlots_.total(), static_cast<unsigned long long>(pages));
   for (const Page &page : pages_)
     if (!stable_ && page.pins > 0 && page.fast != none && page.fast >= pages)

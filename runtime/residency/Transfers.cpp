@@ -148,7 +148,7 @@ void Pager::finishLoad(uint32_t index) {
     return lose(number);
   become(page, State::Resident);
   ++tierOf(page.slow).pagesIn;
-  note(TraceEvent::Kind::Load, number);
+  noteTransfer(TraceEvent::Kind::Load, number, flights_[index].transfer);
   policy_->inserted(number, !page.brought);
 }
 
@@ -169,7 +169,7 @@ void Pager::finishStore(uint32_t index) {
     page.dirty = false;
     ++counters_.writeBacks;
     counters_.bytesOut += geometry_.pageBytes;
-    note(TraceEvent::Kind::Store, number);
+    noteTransfer(TraceEvent::Kind::Store, number, flights_[index].transfer);
     if (left)
       leave(number);
     return;

@@ -65,7 +65,7 @@ std::string conflictOfPaths(const RunOptions &options) {
   for (const SlowTierSettings::Tier &tier : options.slow.tiers)
     if (tier.where.rfind("file:", 0) == 0)
       all.push_back({"--slow-tier", tier.where.substr(5)});
-  for (const Named &output : {Named{"--output", options.output}, Named{"--stats", options.stats}, Named{"--trace", options.trace}, Named{"--logits", options.logits}})
+  for (const Named &output : {Named{"--output", options.output}, Named{"--stats", options.stats}, Named{"--trace", options.trace}, Named{"--metrics", options.metrics}, Named{"--logits", options.logits}})
     all.push_back(output);
   for (size_t later = inputs; later < all.size(); ++later) {
     const Named &named = all[later];

@@ -66,6 +66,7 @@ private:
 struct Outputs {
   ResultWriter results;  // destroyed last: the other file may lie in a folder that it made
   OutputFile statistics; // open if wanted
+  OutputFile metrics;    // likewise
 };
 
 } // namespace
@@ -105,6 +106,10 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
     error = out.statistics.error();
     return false;
   }
+  if (!options.metrics.empty() && !out.metrics.open(options.metrics)) {
+    error = out.metrics.error();
+    return false;
+  }
   OutputFile trace; // the pool writes it at the end
   if (!options.trace.empty() && !trace.open(options.trace)) {
     error = trace.error();
@@ -113,13 +118,17 @@ static bool openOutputs(const RunOptions &options, int64_t vocabulary, Outputs &
   return true;
 }
 
-/// "" if the configuration's block.tokens are the model's.
+/// "" if the configuration's block.tokens are the model's, and it has the layers of a page.
 static std::string conflictOfBlocks(const RunOptions &options, const quire_model_info &info) {
-  int64_t wanted = options.configured.block.tokens;
-  if (wanted == 0 || wanted == info.block_tokens)
-    return {};
-  return options.configured.blockTokensPlace + ": block.tokens: expected " + std::to_string(info.block_tokens) + ", a constant of " + options.model + ", but got " +
-         std::to_string(wanted) + "; compile the model by quirec --block-tokens=" + std::to_string(wanted);
+  const config::Config &configured = options.configured;
+  int64_t wanted = configured.block.tokens, layers = configured.block.layersPerBlock;
+  if (wanted != 0 && wanted != info.block_tokens)
+    return configured.blockTokensPlace + ": block.tokens: expected " + std::to_string(info.block_tokens) + ", a constant of " + options.model + ", but got " +
+           std::to_string(wanted) + "; compile the model by quirec --block-tokens=" + std::to_string(wanted);
+  if (layers > info.layer_count)
+    return configured.layersPerBlockPlace + ": block.layers_per_block: expected 1 to " + std::to_string(info.layer_count) + ", the layers of " + options.model +
+           ", but got " + std::to_string(layers);
+  return {};
 }
 
 static quire_status makePool(const RunOptions &options, const quire_model_info &info, PoolPointer &out) {
@@ -219,9 +228,20 @@ static bool keepResults(Outputs &outputs, Scheduler &scheduler, std::string &err
   return error.empty();
 }
 
-/// The trace and the doctor's report.
+static bool writeMetrics(quire_pool *pool, OutputFile &file, std::string &error) {
+  const char *text = nullptr;
+  if (quire_metrics(pool, &text) != QUIRE_OK)
+    error = quire_last_error();
+  else if (!(file.write(text, std::strlen(text)) && file.finish()))
+    error = file.error();
+  return error.empty();
+}
+
+/// The metrics, the trace and the doctor's report.
 static bool reportPages(const RunOptions &options, const config::Config &config, quire_pool *pool,
-                        const Statistics &statistics, std::string &error) {
+                        const Statistics &statistics, OutputFile &metrics, std::string &error) {
+  if (metrics.isOpen() && !writeMetrics(pool, metrics, error))
+    return false;
   if (!options.trace.empty() && quire_pool_write_trace(pool, options.trace.c_str()) != QUIRE_OK) {
     error = quire_last_error();
     return false;
@@ -281,7 +301,7 @@ int runRequests(const RunOptions &options) {
   progress.reset();
   if (!keepResults(outputs, scheduler, error))
     return complain(error);
-  if (!reportPages(options, config.current(), pool.get(), scheduler.statistics(), error))
+  if (!reportPages(options, config.current(), pool.get(), scheduler.statistics(), outputs.metrics, error))
     return complain(error);
   std::string line = statisticsLine(scheduler.statistics(), static_cast<int64_t>(sink.finishedCount), scheduler.generated(), seconds);
   if (!line.empty())

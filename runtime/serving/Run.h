@@ -27,6 +27,7 @@ struct RunOptions {
   bool zeroOnFree = false;
   SlowTierSettings slow;
   std::string trace;  // empty: none
+  std::string metrics; // likewise
   std::string config; // the file that is read again when it changes; empty: none
   config::Config configured; // of what has no option of its own
   bool doctor = false;

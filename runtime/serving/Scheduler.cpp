@@ -2,12 +2,17 @@
 // The scheduling loop.
 #include "serving/Scheduler.h"
 
+#include "core/Quantities.h"
+
 #include <algorithm>
 
 namespace quire::serving {
 
 /// A device that loses this much will not become better.
 static constexpr int64_t maxLosses = 16;
+
+/// At the end of each error of a request that needs more room than there is.
+static constexpr const char *raiseMemory = "; raise memory.fast_bytes (--kv-bytes)";
 
 int64_t Scheduler::Active::token(int64_t index) const {
   size_t i = static_cast<size_t>(index);
@@ -22,6 +27,7 @@ Scheduler::Scheduler(const quire_model_info &model, quire_pool *pool, quire_exec
   quire_pool_stats stats = poolStats();
   blocksTotal_ = stats.blocks_total;
   stepBlocks_ = stats.step_blocks;
+  blockBytes_ = stats.block_bytes;
 }
 
 Scheduler::~Scheduler() {
@@ -53,11 +59,13 @@ bool Scheduler::fits(const Active &active, std::string &why) const {
     return true;
   if (needed <= blocksTotal_) {
     why = "needs " + std::to_string(needed) + " blocks at once, but the fast tier holds " +
-          std::to_string(stepBlocks_) + " of a layer; give it more kv bytes";
+          std::to_string(stepBlocks_) + " of a layer" + raiseMemory;
     return false;
   }
   why = "needs " + std::to_string(needed) + " blocks of " + std::to_string(model_.block_tokens) +
-        " tokens, but the pool has " + std::to_string(blocksTotal_) + "; give it more kv bytes";
+        " tokens, but the pool has " + std::to_string(blocksTotal_) + raiseMemory;
+  if (stepBlocks_ == blocksTotal_) // one tier
+    why += " to at least " + runtime::printSize(static_cast<uint64_t>(needed * blockBytes_));
   return false;
 }
 
@@ -191,7 +199,7 @@ bool Scheduler::growOne(size_t position, bool &preempted, bool &kept) {
       kept = false;
       return finish(index, FinishReason::Error,
                     "the pool of " + std::to_string(blocksTotal_) + " blocks is full after " +
-                        std::to_string(active.stored) + " tokens; give it more kv bytes");
+                        std::to_string(active.stored) + " tokens" + raiseMemory);
     }
     bool itself = running_.back() == index;
     preemptYoungest();
@@ -234,7 +242,7 @@ bool Scheduler::pruneOne(size_t index, bool &preempted) {
     if (running_.size() == 1)
       return finish(index, FinishReason::Error,
                     "the pool of " + std::to_string(blocksTotal_) + " blocks has no room to prune the first " + std::to_string(active.stored) +
-                        " tokens; give it more kv bytes");
+                        " tokens" + raiseMemory);
     bool itself = running_.back() == index;
     preemptYoungest();
     preempted = true;
@@ -349,7 +357,7 @@ bool Scheduler::tooLongForStep() {
   size_t index = running_[turn_];
   return finish(index, FinishReason::Error,
                 "after " + std::to_string(requests_[index].stored) + " tokens it needs more than the " +
-                    std::to_string(stepBlocks_) + " blocks that the fast tier holds of a layer; give it more kv bytes");
+                    std::to_string(stepBlocks_) + " blocks that the fast tier holds of a layer" + raiseMemory);
 }
 
 Scheduler::Progress Scheduler::step() {

@@ -158,6 +158,7 @@ private:
   std::vector<float> logits_;
   int64_t blocksTotal_ = 0;
   int64_t stepBlocks_ = 0; // at most, of the sequences of one step
+  int64_t blockBytes_ = 0; // over all layers
   int64_t generated_ = 0;
   DocumentRules documents_;
   TurnRules turnRules_;

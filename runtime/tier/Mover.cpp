@@ -23,6 +23,18 @@ constexpr size_t demandBatch = 32;
 /// Most others: a demand waits for a whole batch that has begun.
 constexpr size_t otherBatch = 8;
 
+/// Returns how long it took.
+int64_t runTimed(Clock &clock, Tier &tier, Transfer *const *transfers, size_t count) {
+  int64_t begun = clock.now();
+  tier.run(transfers, count);
+  int64_t ended = clock.now();
+  for (size_t i = 0; i < count; ++i) {
+    transfers[i]->begun = begun;
+    transfers[i]->ended = ended;
+  }
+  return ended - begun;
+}
+
 /// The lock guards the queue only; it is not held while a tier runs.
 class ThreadMover final : public Mover {
 public:
@@ -74,9 +86,7 @@ void ThreadMover::work() {
     Tier *tier = nullptr;
     size_t count = queue_.begin(batch, demandBatch, otherBatch, tier);
     lock.unlock();
-    int64_t begun = clock_.now();
-    tier->run(batch, count);
-    busyNs_.fetch_add(clock_.now() - begun, std::memory_order_relaxed);
+    busyNs_.fetch_add(runTimed(clock_, *tier, batch, count), std::memory_order_relaxed);
     lock.lock();
     queue_.finish(batch, count);
     finished_.notify_one();
@@ -175,9 +185,7 @@ private:
     Tier *tier;
     if (!queue_.beginOne(splitMix(random_), transfer, tier))
       return;
-    int64_t begun = clock_.now();
-    tier->run(&transfer, 1);
-    busyNs_ += clock_.now() - begun;
+    busyNs_ += runTimed(clock_, *tier, &transfer, 1);
     queue_.finish(&transfer, 1);
   }
 

@@ -14,7 +14,7 @@ namespace quire::runtime {
 
 enum class Codec : uint8_t; // compress/Codec.h
 
-/// One page on its way. The owner fills everything but `status` and leaves the
+/// One page on its way. The owner fills everything but `status` and the times, and leaves the
 /// object alone until the mover has handed it back.
 struct Transfer {
   enum class Kind : uint8_t { Load, Store, Erase };
@@ -27,6 +27,7 @@ struct Transfer {
   int64_t tokens = 0;   // Store: the first positions of the block, which are stored
   Status status;        // QUIRE_OK, QUIRE_IO_ERROR (may succeed if repeated), QUIRE_NO_SPACE, QUIRE_PAGE_LOST, QUIRE_INVALID_ARGUMENT (a codec refuses the page)
   uint32_t ticket = 0;  // the mover's
+  int64_t begun = 0, ended = 0; // by the mover, in its clock: its batch ran between them
 };
 
 /// What a lossy tier made of a sample of the pages that it stored.

@@ -36,7 +36,7 @@ is the one that a run with a slow tier records; Perfetto and chrome://tracing sh
   --window=N           pages asked for ahead, and transfers under way, at most (3)
   --topk=N             seed_hotspot: pages for each group of layers (2)
   --latency-us=N       of a load from the slow tier (100)
-  --bandwidth=SIZE     of the slow tier, bytes a second (2GB)
+  --bandwidth=RATE     of the slow tier, a size a second (2GB/s)
   --compute-us=N       of each demanded page (what the trace says)
   --doctor             say what is wrong with each run, and what to change
   --json               results as JSON
@@ -139,8 +139,8 @@ static bool readOption(int code, ReplayArguments &out) {
     return isRead;
   }
   case Bandwidth:
-    if (!parseSize(optarg, value) || value == 0)
-      return refuse("bandwidth", "bytes a second such as 2GB");
+    if (!(parseBandwidth(optarg, value) || parseSize(optarg, value)) || value == 0)
+      return refuse("bandwidth", "a size a second such as 2GB/s");
     out.options.bandwidth = static_cast<double>(value);
     return true;
   case DoctorToo:

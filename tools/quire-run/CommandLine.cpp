@@ -57,6 +57,7 @@ line is an error of that request alone. Results: one line each, in the order in 
   --config=FILE        take options from a YAML file, before those of the command line; --help-config lists its keys
   --print-config       print the configuration that a run would have, and exit
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
+  --metrics=FILE       counters, gauges and latencies at the end, as the text that Prometheus reads
   --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
@@ -88,6 +89,7 @@ enum Option {
   TraceFile,
   Threads,
   Stats,
+  Metrics,
   Describe,
   Json,
   PrefixCache,
@@ -116,6 +118,7 @@ const option longOptions[] = {
     {"trace", required_argument, nullptr, TraceFile},
     {"threads", required_argument, nullptr, Threads},
     {"stats", required_argument, nullptr, Stats},
+    {"metrics", required_argument, nullptr, Metrics},
     {"describe", no_argument, nullptr, Describe},
     {"json", no_argument, nullptr, Json},
     {"prefix-cache", optional_argument, nullptr, PrefixCache},
@@ -187,7 +190,8 @@ static bool readSlowBytes(const char *text, GivenTiers &out) {
 
 /// Tiers of the command line replace those of the configuration, but for budgets that are not named anew. Null, or what is
 /// wrong.
-static const char *takeTiers(const GivenTiers &given, uint64_t configuredBytes, SlowTierSettings &out) {
+static const char *takeTiers(const GivenTiers &given, const config::Config &configured, SlowTierSettings &out) {
+  uint64_t configuredBytes = configured.memory.slow.bytes;
   if (!given.places.empty()) {
     if (out.tiers.empty())
       out.tiers.push_back({"", configuredBytes}); // a budget without a kind
@@ -200,9 +204,12 @@ static const char *takeTiers(const GivenTiers &given, uint64_t configuredBytes, 
   for (const SlowTierSettings::Tier &tier : out.tiers)
     if (tier.where == "none")
       return "--slow-tier=none has no tiers beside it";
-  bool bytesAlone = out.tiers.empty() && given.places.empty() && configuredBytes != 0;
-  if (given.sizes.size() > out.tiers.size() || bytesAlone)
+  if (given.sizes.size() > out.tiers.size())
     return "--slow-bytes needs --slow-tier";
+  if (out.tiers.empty() && given.places.empty() && configuredBytes != 0)
+    return "memory.slow.bytes needs memory.slow.kind, or --slow-tier";
+  if (given.places.empty() && !configured.memory.slow.path.empty() && configured.memory.slow.kind != config::SlowKind::File)
+    return "memory.slow.path needs memory.slow.kind: file";
   for (size_t i = 0; i < given.sizes.size(); ++i)
     out.tiers[i].bytes = given.sizes[i];
   return nullptr;
@@ -278,6 +285,9 @@ static bool readOption(int code, RunOptions &out, GivenTiers &tiers, Action &act
   case Stats:
     out.stats = optarg;
     return *optarg || refuse("stats", "a file", "");
+  case Metrics:
+    out.metrics = optarg;
+    return *optarg || refuse("metrics", "a file", "");
   case Describe:
     action = Action::Describe;
     return true;
@@ -312,6 +322,8 @@ static bool readConfigFile(int argc, char **argv, RunOptions &out) {
   while ((code = ::getopt_long(argc, argv, "h", longOptions, nullptr)) != -1) {
     if (code == ConfigFile && path)
       return refuse("config", "one file", optarg);
+    if (code == ConfigFile && !*optarg)
+      return refuse("config", "a file", optarg);
     if (code == ConfigFile)
       path = optarg;
   }
@@ -348,7 +360,7 @@ Action parseCommandLine(int argc, char **argv, RunOptions &out) {
     if (!readOption(code, out, tiers, action))
       return refuseUsage(nullptr);
   }
-  if (const char *wrong = takeTiers(tiers, out.configured.memory.slow.bytes, out.slow))
+  if (const char *wrong = takeTiers(tiers, out.configured, out.slow))
     return refuseUsage(wrong);
   std::string conflict = conflictOfTiers(out);
   if (!conflict.empty())

@@ -141,6 +141,32 @@ TEST(Doctor, LowHitRate) {
   v.optimalMisses.reset();
   expectFinding(v, "low-hit-rate", 0.8, "memory.fast_bytes: 512MiB -> 1GiB", {"prefetch-coverage"});
   expectSilence(healthy(), "low-hit-rate");
+  EXPECT_EQ(find(diagnose(v), "low-hit-rate")->text, "hit rate 0.800 is below 0.90: the fast tier holds too little of what steps read");
+  v.repeatedOrder.reset(); // lru, and nobody knows whether it is a cycle
+  EXPECT_EQ(find(diagnose(v), "low-hit-rate")->text,
+            "hit rate 0.800 is below 0.90: the fast tier holds too little of what steps read; whether another policy does better shows only in a trace (--trace)");
+  v.policy = PolicyKind::Scan;
+  EXPECT_EQ(find(diagnose(v), "low-hit-rate")->text.find("--trace"), std::string::npos);
+}
+
+/// A number is never shown as its limit, and a limit as it was given.
+TEST(Doctor, NumbersAndLimitsDiffer) {
+  Vitals v = healthy();
+  v.counters.hits = 8996;
+  v.counters.misses = 904;
+  v.optimalMisses.reset();
+  EXPECT_NE(find(diagnose(v), "low-hit-rate")->text.find("hit rate 0.899 is below 0.90:"), std::string::npos) << find(diagnose(v), "low-hit-rate")->text;
+  Thresholds t;
+  t.minHit = 0.8997;
+  std::vector<Finding> findings = diagnose(v, t);
+  EXPECT_NE(find(findings, "low-hit-rate")->text.find("hit rate 0.899 is below 0.8997:"), std::string::npos);
+  v = healthy();
+  v.counters.stepNs = 1000000;
+  v.counters.tableNs = 50100;
+  EXPECT_NE(find(diagnose(v), "table-time")->text.find("page tables took 0.051 of the steps' time, above 0.05:"), std::string::npos);
+  t.maxTableTime = 0.0123;
+  findings = diagnose(v, t);
+  EXPECT_NE(find(findings, "table-time")->text.find(" took 0.050 of the steps' time, above 0.0123:"), std::string::npos);
 }
 
 TEST(Doctor, GapToTheOptimum) {
@@ -154,6 +180,9 @@ TEST(Doctor, GapToTheOptimum) {
   v.policy = PolicyKind::Scan;
   expectFinding(v, "gap-to-optimum", 0.11, "");
   EXPECT_NE(find(diagnose(v), "gap-to-optimum")->text.find("no other policy has fewer misses"), std::string::npos);
+  v.ownMisses = 550;
+  EXPECT_NE(find(diagnose(v), "gap-to-optimum")->text.find("no other policy has fewer misses on the trace (0.025 for scan itself, if only the page in use had to stay"), std::string::npos)
+      << find(diagnose(v), "gap-to-optimum")->text;
   v.optimalMisses = 500;
   expectSilence(v, "gap-to-optimum");
   v.optimalMisses.reset();
@@ -234,11 +263,11 @@ TEST(Doctor, AWindowThatPollutesIsNotToGrow) {
 /// Whatever the counters are, no two findings ask for opposite changes.
 TEST(Doctor, NoTwoFindingsContradictEachOther) {
   std::mt19937_64 random(1);
-  size_t opposed[4] = {};
+  size_t opposed[4] = {}, ended = 0;
   for (int i = 0; i < 20000; ++i) {
     Vitals v = healthy();
     auto some = [&](uint64_t most) { return random() % (most + 1); };
-    v.counters.prefetchIssued = some(1000);
+    v.counters.prefetchIssued = some(some(1) ? 1000 : 30);
     v.counters.prefetchUseful = v.counters.prefetchIssued - some(v.counters.prefetchIssued) / (1 + some(9));
     v.counters.prefetchTimely = some(v.counters.prefetchUseful);
     v.counters.prefetchRedundant = some(1) * some(50000);
@@ -258,7 +287,11 @@ TEST(Doctor, NoTwoFindingsContradictEachOther) {
       opposed[word] += said[word] = all.find(words[word]) != std::string::npos;
     ASSERT_FALSE(said[0] && said[1]) << all;
     ASSERT_FALSE(said[2] && said[3]) << all;
+    bool endsIt = all.find("switch prefetching off") != std::string::npos;
+    ended += endsIt;
+    ASSERT_FALSE(said[0] && endsIt) << all;
   }
+  EXPECT_GT(ended, 100u);
   for (size_t count : opposed)
     EXPECT_GT(count, 100u);
 }
@@ -272,11 +305,14 @@ TEST(Doctor, PrefetchesThatMoveNothing) {
   c.prefetchRedundant = 368;
   expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: hotspot -> sequential");
   EXPECT_EQ(find(diagnose(v), "prefetch-idle")->text,
-            "prefetches asked for 368 pages and moved 0: 368 were there or on their way, for 0 there was no room. the 400 demands that missed were of others: read ahead in order");
+            "prefetches asked for 368 pages and moved 0: 368 were there or on their way, for 0 there was no room; the 400 demands that missed were of other pages: read ahead in order");
   v.prefetch = PrefetchKind::Sequential;
   expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: sequential -> none");
+  c.prefetchRedundant = 3680; // what is there needs no room
   c.prefetchDropped = 400;
   expectFinding(v, "prefetch-idle", 0, "memory.fast_bytes: 512MiB -> 1GiB");
+  EXPECT_EQ(find(diagnose(v), "prefetch-idle")->text,
+            "prefetches asked for 4080 pages and moved 0: 3680 were there or on their way, for 400 there was no room: give the fast tier more room");
   c.misses = c.pollutedMisses = c.prefetchDropped = 0;
   c.hits = 9900;
   expectFinding(v, "prefetch-idle", 0, "prefetch.strategy: sequential -> none");
@@ -289,6 +325,12 @@ TEST(Doctor, PrefetchesThatMoveNothing) {
   v = healthy();
   v.counters.prefetchRedundant = 30000; // few are missing, and those are foreseen
   expectSilence(v, "prefetch-idle");
+  v.counters.prefetchIssued = v.counters.prefetchUseful = 100; // of 500 loads, and late: more of them, not none
+  v.counters.prefetchTimely = 0;
+  v.optimalMisses.reset();
+  expectFinding(v, "prefetch-timeliness", 0, "prefetch.window_size: 3 -> 5", {"prefetch-coverage"});
+  v.counters.prefetchIssued = v.counters.prefetchUseful = 20; // of 420
+  expectFinding(v, "prefetch-idle", 20.0 / 420, "prefetch.strategy: hybrid -> none");
 }
 
 TEST(Doctor, Stall) {
@@ -297,6 +339,9 @@ TEST(Doctor, Stall) {
   expectFinding(v, "stall", 0.101, "memory.fast_bytes: 512MiB -> 1GiB");
   v.prefetch = PrefetchKind::None;
   expectFinding(v, "stall", 0.101, "prefetch.strategy: none -> sequential");
+  v.slowUse = 0.95; // what is fetched ahead would wait as long
+  expectFinding(v, "stall", 0.101, "memory.fast_bytes: 512MiB -> 1GiB", {"slow-bandwidth"});
+  v.slowUse = 0.3;
   v.window = 0;
   expectFinding(v, "stall", 0.101, "prefetch.window_size: 0 -> 3");
   v.counters.stallNs = 100;
@@ -416,6 +461,12 @@ TEST(Doctor, Reserve) {
   expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.1 -> 0.2");
   v.reserveRatio = 0;
   expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0 -> 0.02");
+  v.reserveBase = 32; // of which 0.02 would be none
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0 -> 0.032");
+  v.reserveRatio = 0.01;
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.01 -> 0.032");
+  v.reserveRatio = 0.1;
+  expectFinding(v, "reserve-exhausted", 7, "memory.reserve_ratio: 0.1 -> 0.2");
   v.preemptions = 0;
   expectSilence(v, "reserve-exhausted");
   v.preemptions = 2;
@@ -519,7 +570,7 @@ TEST(Doctor, NoNumberHasAReason) {
   v.codec = Codec::Int8G128;
   EXPECT_EQ(reasons()["prefetch_accuracy"], "no prefetch moved a page");
   EXPECT_EQ(reasons()["prefetch_timeliness"], "no prefetched page was used");
-  EXPECT_EQ(reasons()["gap_to_optimum"], "no trace was recorded, or not all of it");
+  EXPECT_EQ(reasons()["gap_to_optimum"], "no trace was recorded (--trace, quire_pool_trace), or not all of it");
   EXPECT_EQ(reasons()["codec_error"], "no page was sampled");
   v.isTableTimed = false;
   EXPECT_EQ(reasons()["table_time_share"], "a replay has no block tables");
@@ -567,7 +618,7 @@ TEST(Doctor, RulesAreDocumented) {
   page << file.rdbuf();
   for (const char *rule : {"pages-lost", "not-erased", "slow-tier-full", "codec-refuses", "codec-error", "cyclic-scan", "low-hit-rate", "gap-to-optimum", "prefetch-accuracy",
                            "prefetch-timeliness", "prefetch-coverage", "prefetch-idle", "pollution", "stall", "slow-bandwidth", "table-time", "table-bytes",
-                           "internal-fragmentation", "early-out-of-memory", "external-fragmentation", "reserve-exhausted",
+                           "internal-fragmentation", "early-out-of-memory", "external-fragmentation", "kept-memory", "reserve-exhausted",
                            "reserve-unused", "uniform-attention"})
     EXPECT_NE(page.str().find("\n| `" + std::string(rule) + "` |"), std::string::npos) << rule;
   nlohmann::json metrics = nlohmann::json::parse(doctorJson(Vitals(), {}))["metrics"];

@@ -5,6 +5,7 @@
 #include "tier/FaultTier.h"
 #include "tier/HostTier.h"
 #include "tier/Mover.h"
+#include "tier/ThrottledTier.h"
 
 #include <algorithm>
 #include <atomic>
@@ -224,6 +225,39 @@ TEST(ThreadMover, OrderIsThatOfTheModel) {
     ASSERT_EQ(tier.order(), order) << "seed " << seed;
     EXPECT_FALSE(tier.overlap()) << "seed " << seed;
     EXPECT_FALSE(mover->wait(INT64_MAX)) << "nothing is under way";
+  }
+}
+
+/// Transfers of a batch run together, so that all have its times.
+TEST(Movers, TransfersKnowWhenTheyRan) {
+  for (bool thread : {true, false}) {
+    VirtualClock clock;
+    clock.sleepUntil(1000);
+    Status status;
+    HostTierOptions options;
+    options.slots = 8;
+    options.pageBytes = 4096;
+    ThrottledTier tier(HostTier::create(options, status), {300000, 4096000000}, clock); // 1 us a page
+    ASSERT_TRUE(status.ok()) << status.text();
+    auto mover = thread ? createThreadMover(clock, 8) : createSteppedMover(clock, 8, 1);
+    TestPage page(4096);
+    Transfer stores[3];
+    Transfer *batch[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+      stores[i].kind = Transfer::Kind::Store;
+      stores[i].slot = i;
+      stores[i].page = page.data();
+      batch[i] = &stores[i];
+    }
+    mover->submit(tier, batch, 3, Urgency::Demand);
+    std::multiset<Transfer *> taken;
+    ASSERT_TRUE(drain(*mover, clock, taken));
+    ASSERT_EQ(taken.size(), 3u);
+    std::sort(batch, batch + 3, [](const Transfer *a, const Transfer *b) { return a->begun < b->begun; });
+    for (int64_t i = 0; i < 3; ++i) { // without a thread each is a batch
+      EXPECT_EQ(batch[i]->begun, thread ? 1000 : 1000 + i * 301000) << thread;
+      EXPECT_EQ(batch[i]->ended, thread ? 304000 : batch[i]->begun + 301000) << thread;
+    }
   }
 }
 

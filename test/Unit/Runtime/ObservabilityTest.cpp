@@ -127,6 +127,26 @@ TEST(Prometheus, ShowsEveryCounter) {
     EXPECT_EQ(seen[static_cast<double>(1000 + i)], 1) << i;
 }
 
+/// But for the blocks that are cached now, which is no counter.
+TEST(Prometheus, ShowsEveryCounterOfTenants) {
+  constexpr size_t fields = sizeof(TenantCounters) / sizeof(int64_t);
+  TenantCounters counters, others;
+  int64_t values[fields];
+  for (size_t i = 0; i < fields; ++i)
+    values[i] = static_cast<int64_t>(1000 + i);
+  std::memcpy(static_cast<void *>(&counters), values, sizeof(counters));
+  auto samples = scrape(prometheusText({}, {}, {}, {}, {{"1", &counters}, {"2", &others}}));
+  std::map<double, int> seen;
+  for (const auto &[name, value] : samples) {
+    EXPECT_EQ(value == 0, name.find("{tenant=\"2\"}") != std::string::npos) << name;
+    seen[value] += value > 0;
+  }
+  EXPECT_EQ(samples.size(), 2 * (fields - 1));
+  for (int64_t value : values)
+    EXPECT_EQ(seen[static_cast<double>(value)], value != counters.blocksCached) << value;
+  EXPECT_EQ(samples["quire_prefix_hit_tokens_total{tenant=\"1\"}"], static_cast<double>(counters.hitTokens));
+}
+
 TEST(Prometheus, GaugesHaveTheirTier) {
   EXPECT_EQ(prometheusText({}, {}, {{"quire_x", "What it is.", "file", 0.25}, {"quire_y", "Another.", "", 4096}}),
             "# HELP quire_x What it is.\n# TYPE quire_x gauge\nquire_x{tier=\"file\"} 0.25\n"

@@ -303,6 +303,24 @@ TEST(Pager, PrefetchFollowsItsTuning) {
   EXPECT_EQ(tuningOf(pool).prefetch_window, 8) << "all or nothing";
 }
 
+/// What the window allowed and nothing gave way for counts, page by page, although the first one without room ends the attempt.
+TEST(Pager, PrefetchesWithoutRoomAreCounted) {
+  TieredSettings settings;
+  settings.fastPages = 6;
+  settings.window = 3;
+  Serving serving(settings, 11);
+  serving.create();
+  quire_sequence sequence = serving.live.begin()->first;
+  while (serving.live[sequence].size() < 5 * 16 + 1) // six blocks: a layer of them fills the fast tier
+    ASSERT_EQ(serving.step(1, 1), QUIRE_OK) << quire_last_error();
+  ASSERT_EQ(quire_sequence_unload(serving.tiered.pool.get(), sequence, 0, 80), QUIRE_OK);
+  runtime::PagerCounters before = serving.counters();
+  ASSERT_EQ(serving.step(1, 1), QUIRE_OK) << quire_last_error();
+  runtime::PagerCounters after = serving.counters();
+  EXPECT_EQ(after.prefetchIssued, before.prefetchIssued);
+  EXPECT_EQ(after.prefetchDropped - before.prefetchDropped, 2u * 3u) << "three pages for each layer but the first";
+}
+
 /// A long and a short sequence share the window by what each has yet to get, within both limits.
 TEST(Pager, PrefetchWindowsAreSharedByTheBatch) {
   TieredSettings settings;

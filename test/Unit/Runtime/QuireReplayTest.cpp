@@ -97,6 +97,10 @@ TEST_F(QuireReplay, PrefetchOptionsReachTheReplay) {
   uint64_t none = stall({}), ahead = stall({"--prefetch=sequential", "--window=5"});
   EXPECT_LT(ahead, none / 2);
   EXPECT_GT(stall({"--latency-us=1000"}), 5 * none);
+  EXPECT_EQ(stall({"--bandwidth=1GB"}), stall({"--bandwidth=1GB/s"}));
+  EXPECT_GT(stall({"--bandwidth=1GB/s"}), none);
+  EXPECT_EQ(run({path(), "--policy=scan", "--fast=20", "--doctor"}), 0) << err;
+  EXPECT_NE(out.find("  change: prefetch.strategy: none -> sequential\n"), std::string::npos) << out;
 }
 
 TEST_F(QuireReplay, MistakesAreNamedAndExitWithOne) {
@@ -118,7 +122,8 @@ TEST_F(QuireReplay, MistakesAreNamedAndExitWithOne) {
   EXPECT_EQ(error({path(), "--prefetch=all"}), start + "--prefetch: expected none, sequential, layer_ahead, seed_hotspot or hybrid, but got 'all'");
   EXPECT_EQ(error({path(), "--prefetch=digest"}),
             start + path() + ": not implemented: replay of digest prefetching, as traces hold neither keys nor queries");
-  EXPECT_EQ(error({path(), "--bandwidth=0"}), start + "--bandwidth: expected bytes a second such as 2GB, but got '0'");
+  EXPECT_EQ(error({path(), "--bandwidth=0"}), start + "--bandwidth: expected a size a second such as 2GB/s, but got '0'");
+  EXPECT_EQ(error({path(), "--bandwidth=2GB/m"}), start + "--bandwidth: expected a size a second such as 2GB/s, but got '2GB/m'");
   EXPECT_NE(error({path(), "--what"}).find("unrecognized option"), std::string::npos);
   EXPECT_NE(error({path() + "x"}).find("trace.jsonx: "), std::string::npos);
   writeFile(path(), "{}");

@@ -1,92 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The command line of quire-run: files, exit codes, interruption.
-#include "ToyFolder.h"
+#include "StartedQuireRun.h"
 #include "ToyReference.h"
-
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <map>
-#include <sstream>
 #include <thread>
-
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace quire::test;
 using nlohmann::json;
 
 namespace {
-
-class QuireRun : public ::testing::Test {
-protected:
-  void SetUp() override {
-    ASSERT_EQ(::access(QUIRE_RUN, X_OK), 0) << QUIRE_RUN << " is not built";
-    writeToyFolder(model(), QUIRE_TOY_MODEL);
-  }
-
-  std::string model() const { return temporary / "toy.quire"; }
-  std::string file(const std::string &name) const { return temporary / name; }
-
-  pid_t start(const std::vector<std::string> &arguments) {
-    std::vector<std::string> all = {QUIRE_RUN};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    std::vector<char *> argv;
-    for (std::string &a : all)
-      argv.push_back(a.data());
-    argv.push_back(nullptr);
-    pid_t child = ::fork();
-    if (child == 0) {
-      int out = ::open(file("stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-      int err = ::open(file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-      ::dup2(out, 1);
-      ::dup2(err, 2);
-      ::close(out);
-      ::close(err);
-      if (openFiles.rlim_max != RLIM_INFINITY)
-        ::setrlimit(RLIMIT_NOFILE, &openFiles);
-      ::execv(QUIRE_RUN, argv.data());
-      ::_exit(127);
-    }
-    return child;
-  }
-
-  int wait(pid_t child) {
-    int status = 0;
-    EXPECT_EQ(::wait4(child, &status, 0, &usage), child);
-    EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status) << "\n" << readFile(file("stderr"));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  int run(const std::vector<std::string> &arguments) { return wait(start(arguments)); }
-
-  /// Result lines by id.
-  std::map<std::string, json> results(const std::string &name = "out.jsonl") {
-    std::map<std::string, json> found;
-    std::istringstream lines(readFile(file(name)));
-    for (std::string line; std::getline(lines, line);) {
-      json result = json::parse(line);
-      found[result["id"].is_string() ? result["id"].get<std::string>() : result["id"].dump()] = result;
-    }
-    return found;
-  }
-
-  std::string errors() { return readFile(file("stderr")); }
-
-  void expectRefused(const std::vector<std::string> &arguments, const std::string &text) {
-    EXPECT_EQ(run(arguments), 1);
-    EXPECT_NE(errors().find(text), std::string::npos) << "got: " << errors() << "\nexpected: " << text;
-  }
-
-  TemporaryFolder temporary;
-  rusage usage = {};
-  rlimit openFiles = {RLIM_INFINITY, RLIM_INFINITY}; // of the started program; infinity: as here
-};
 
 const char requests[] = R"({"id": 0, "prompt": [1], "max_new_tokens": 24}
 {"id": "b", "prompt": [9, 8, 7], "max_new_tokens": 24}
@@ -269,7 +195,7 @@ TEST_F(QuireRun, DoctorHasTheNumbersOfTheRun) {
   for (const char *name : {"hit_rate", "internal_fragmentation", "slow_use", "stall_share"})
     EXPECT_GT(std::atof(metrics[name].c_str()), 0) << name << ": " << errors();
   EXPECT_LT(std::stod(metrics["internal_fragmentation"]), 1) << errors();
-  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded, or not all of it");
+  EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded (--trace, quire_pool_trace), or not all of it");
   EXPECT_EQ(metrics["codec_error"], "none: the slow tier has no codec");
   EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--doctor"}), 0);
   EXPECT_NE(errors().find("\nslow_use                none: there is no slow tier\n"), std::string::npos) << errors();
@@ -287,6 +213,40 @@ TEST_F(QuireRun, PrefetchesWhatAttentionLooksAt) {
         << errors();
     EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << keys;
     EXPECT_GT(json::parse(readFile(file("s.json")))["tiers"]["prefetch"]["issued"], 0) << keys;
+  }
+}
+
+/// Compiled models ask for a layer before they acquire the one ahead of it, whose attention then names what is fetched.
+TEST_F(QuireRun, NamesHotPagesByTheLayerAhead) {
+  std::string asking = temporary / "asking.quire";
+  writeToyFolder(asking, QUIRE_TOY_MODEL_ASKS_FIRST);
+  std::vector<int64_t> prompt(90, 3);
+  writeFile(file("in.jsonl"), json({{"id", "a"}, {"prompt", prompt}, {"max_new_tokens", 30}}).dump() + "\n");
+  for (const char *strategy : {"hotspot", "hybrid"}) {
+    writeFile(file("c.yaml"), "prefetch: {strategy: " + std::string(strategy) + "}\n");
+    EXPECT_EQ(run({asking, "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=30KB", "--slow-tier=memory",
+                   "--slow-bytes=1MiB", "--trace=" + file("t.json"), "--config=" + file("c.yaml")}),
+              0)
+        << errors();
+    EXPECT_EQ(results()["a"]["tokens"].get<std::vector<int64_t>>(), toyGreedy(prompt, 30)) << strategy;
+    std::map<int64_t, int64_t> fetched, named; // by layer; named: after the layer ahead was looked at in the same step
+    int64_t lookedAt = -1;
+    json trace = json::parse(readFile(file("t.json")));
+    for (const json &event : trace["traceEvents"])
+      if (event["name"] == "step")
+        lookedAt = -1;
+      else if (event["name"] == "observe")
+        lookedAt = event["args"]["layer"];
+      else if (event["name"] == "prefetch") {
+        int64_t layer = event["args"]["layer"];
+        ++fetched[layer];
+        named[layer] += lookedAt == layer - 1;
+      }
+    EXPECT_GT(named[1], 0) << strategy;
+    EXPECT_GT(named[2], 0) << strategy;
+    EXPECT_EQ(fetched[1], named[1]) << strategy;
+    EXPECT_EQ(fetched[2], named[2]) << strategy;
+    EXPECT_EQ(fetched[0] > 0, std::string(strategy) == "hybrid") << "nothing was looked at yet: in their order only";
   }
 }
 
@@ -381,6 +341,9 @@ TEST_F(QuireRun, BlocksAreThoseOfTheModel) {
   writeFile(file("c.yaml"), "block:\n  tokens: 32\n");
   expectRefused({model(), "--requests=" + file("in.jsonl"), "--config=" + file("c.yaml")},
                 file("c.yaml") + ":2:11: block.tokens: expected 16, a constant of " + model() + ", but got 32; compile the model by quirec --block-tokens=32");
+  writeFile(file("c.yaml"), "block:\n  tokens: 16\n  layers_per_block: 100\n");
+  expectRefused({model(), "--requests=" + file("in.jsonl"), "--config=" + file("c.yaml")},
+                file("c.yaml") + ":3:21: block.layers_per_block: expected 1 to " + std::to_string(TOY_LAYERS) + ", the layers of " + model() + ", but got 100");
   writeFile(file("c.yaml"), "document:\n  chapter_page: 1MiB\n");
   expectRefused({model(), "--config=" + file("c.yaml")}, file("c.yaml") + ":2:3: document.chapter_page: blocks of a compiled model have one size");
 }
@@ -496,7 +459,7 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
                                                                         "that of --requests, '");
   expectRefused({file("no model"), in, "--output="}, "--output: expected a file, but got ''");
   std::string slow = "--slow-tier=file:" + file("x"), bytes = "--slow-bytes=1MiB";
-  for (const char *option : {"--output=", "--stats=", "--trace=", "--logits="})
+  for (const char *option : {"--output=", "--stats=", "--trace=", "--metrics=", "--logits="})
     expectRefused({file("no model"), in, slow, bytes, option + file("x")}, "that of --slow-tier, '");
   expectRefused({file("no model"), in, slow + ".partial", bytes, "--output=" + file("x")}, "that of --slow-tier, '");
   writeFile(file("c.yaml"), "prefetch: {window_size: 3}\n");
@@ -511,7 +474,7 @@ TEST_F(QuireRun, EveryFileHasAPathOfItsOwn) {
 TEST_F(QuireRun, FilesLieOutsideOfTheModelAndOfArrays) {
   writeFile(file("in.jsonl"), requests);
   std::string in = "--requests=" + file("in.jsonl"), weights = readFile(model() + "/weights.bin");
-  for (const std::string &option : {std::string("--output="), std::string("--stats="), std::string("--trace="), std::string("--logits=")})
+  for (const std::string &option : {std::string("--output="), std::string("--stats="), std::string("--trace="), std::string("--metrics="), std::string("--logits=")})
     for (const char *name : {"/weights.bin", "/new", "/../toy.quire/manifest.json", ""})
       expectRefused({model(), in, "--slow-tier=memory", "--slow-bytes=1MiB", option + model() + name}, option.substr(0, option.size() - 1) + ": expected a path outside of the model folder, but got '");
   EXPECT_EQ(readFile(model() + "/weights.bin"), weights);
@@ -519,7 +482,7 @@ TEST_F(QuireRun, FilesLieOutsideOfTheModelAndOfArrays) {
   writeFile(file("logits/a.npy"), requests);
   std::string logits = "--logits=" + file("logits");
   expectRefused({model(), "--requests=" + file("logits/a.npy"), logits}, "--requests: expected a path that no array of --logits has, but got '");
-  for (const char *option : {"--output=", "--stats=", "--trace="})
+  for (const char *option : {"--output=", "--stats=", "--trace=", "--metrics="})
     for (const char *name : {"logits/b.npy", "logits/b.npy.partial"})
       expectRefused({model(), in, logits, "--slow-tier=memory", "--slow-bytes=1MiB", option + file(name)}, ": expected a path that no array of --logits has, but got '");
   EXPECT_EQ(readFile(file("logits/a.npy")), requests);
@@ -562,6 +525,7 @@ TEST_F(QuireRun, PathsThatCannotBeWrittenAreRefusedBeforeTheRun) {
   std::string slow = "--slow-tier=memory", bytes = "--slow-bytes=1MiB";
   refused({logits, slow, bytes, "--trace=" + file("none/t.json")}, "none/t.json: No such file or directory");
   refused({logits, slow, bytes, "--trace=" + locked + "/t.json"}, locked + "/t.json: ");
+  refused({logits, "--metrics=" + file("none/m.txt")}, "none/m.txt: No such file or directory");
   refused({logits, "--output=" + file("logits/none/out")}, "logits/none/out: No such file or directory");
   EXPECT_EQ(readFile(file("a file")), "text");
   // What was there stays, and files may lie in the folder that is made for the logits.
@@ -770,6 +734,12 @@ TEST_F(QuireRun, TwoTiers) {
   expectRefused({model(), "--slow-tier=tape"}, "--slow-tier: ");
   expectRefused({model(), "--slow-tier=memory"}, "--slow-tier needs --slow-bytes");
   expectRefused({model(), "--slow-bytes=1MiB"}, "--slow-bytes needs --slow-tier");
+  writeFile(file("tiers.yaml"), "memory: {slow: {bytes: 1MiB}}\n");
+  expectRefused({model(), "--config=" + file("tiers.yaml")}, "memory.slow.bytes needs memory.slow.kind, or --slow-tier");
+  EXPECT_EQ(run({"--print-config", "--config=" + file("tiers.yaml"), "--slow-tier=memory"}), 0) << errors();
+  writeFile(file("tiers.yaml"), "memory: {slow: {kind: memory, bytes: 1MiB, path: " + file("pages") + "}}\n");
+  expectRefused({model(), "--config=" + file("tiers.yaml")}, "memory.slow.path needs memory.slow.kind: file");
+  EXPECT_EQ(run({"--print-config", "--config=" + file("tiers.yaml"), "--slow-tier=memory"}), 0) << errors();
   expectRefused({model(), "--trace=" + file("t.json")}, "--trace needs --slow-tier");
   expectRefused({model(), "--slow-tier=memory", "--slow-bytes=x"}, "--slow-bytes: expected a size");
   expectRefused({model(), "--replace=mru"}, "--replace: expected scan, lru, importance or arc, but got 'mru'");

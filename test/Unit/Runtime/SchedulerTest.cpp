@@ -2,6 +2,7 @@
 // Continuous batching: the same tokens in every mode, and that the modes happen.
 #include "serving/Scheduler.h"
 #include "TieredPool.h"
+#include "core/Quantities.h"
 
 #include <map>
 
@@ -235,7 +236,7 @@ TEST(Scheduler, RequestsLargerThanAStepAreErrors) {
   endless.stop = {-1};
   serveTiered({longer, endless}, settings, run);
   EXPECT_EQ(run.sink.results.at("long").error,
-            "line 0: needs 8 blocks at once, but the fast tier holds 5 of a layer; give it more kv bytes");
+            "line 0: needs 8 blocks at once, but the fast tier holds 5 of a layer; raise memory.fast_bytes (--kv-bytes)");
   EXPECT_NE(run.sink.results.at("endless").error.find("blocks that the fast tier holds of a layer"), std::string::npos)
       << run.sink.results.at("endless").error;
 }
@@ -403,7 +404,7 @@ TEST(Scheduler, WhatNeverFitsIsAnError) {
   serve(requests, mode, run);
   EXPECT_EQ(run.sink.results["long"].reason, FinishReason::Error);
   EXPECT_EQ(run.sink.results["long"].error,
-            "line 0: needs 4 blocks of 16 tokens, but the pool has 3; give it more kv bytes");
+            "line 0: needs 4 blocks of 16 tokens, but the pool has 3; raise memory.fast_bytes (--kv-bytes) to at least " + quire::runtime::printSize(4 * static_cast<uint64_t>(run.statistics.blockBytes)));
   EXPECT_EQ(run.sink.results["grows"].reason, FinishReason::Error);
   EXPECT_EQ(run.sink.results["fits"].tokens, toyGreedy(requests[2].prompt, 39));
   EXPECT_EQ(run.sink.results["one"].tokens, toyGreedy(requests[3].prompt, 1));

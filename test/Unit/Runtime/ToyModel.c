@@ -88,9 +88,13 @@ static void toyStep(const quire_step *step) {
   Environment e = {step, 0, {0, 0, 0, 0}, (int64_t *)step->scratch};
   for (int64_t row = 0; row < step->tokens; ++row)
     e.state[row] = toyEmbed(step->ids[row]);
+  if (TOY_ASKS_FIRST)
+    runtime->prefetch(step->context, 0, 0, -1);
   for (e.layer = 0; e.layer < TOY_LAYERS; ++e.layer) {
+    if (TOY_ASKS_FIRST && e.layer + 1 < TOY_LAYERS)
+      runtime->prefetch(step->context, e.layer + 1, 0, -1);
     runtime->acquire(step->context, e.layer, &e.view);
-    if (e.layer + 1 < TOY_LAYERS)
+    if (!TOY_ASKS_FIRST && e.layer + 1 < TOY_LAYERS)
       runtime->prefetch(step->context, e.layer + 1, 0, -1);
     runtime->parallel(step->context, step->tokens, 1, storeRows, &e);
     runtime->parallel(step->context, step->tokens, 1, readRows, &e);

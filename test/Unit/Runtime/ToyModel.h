@@ -16,6 +16,9 @@
 #ifndef TOY_PLACE_IS_POSITION
 #define TOY_PLACE_IS_POSITION 0 /* 1: it says so; it does not need it */
 #endif
+#ifndef TOY_ASKS_FIRST
+#define TOY_ASKS_FIRST 0 /* 1: it asks for a layer's blocks before it acquires the layer ahead of it, as compiled models do */
+#endif
 #ifndef TOY_MAX_POSITIONS
 #define TOY_MAX_POSITIONS 256
 #endif

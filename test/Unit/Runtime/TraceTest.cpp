@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Trace files: round trip, shape for viewers, damage.
+// Trace files: round trip, shape for viewers, damage; and the times in them.
 #include "PageTraces.h"
+#include "TieredPool.h"
 #include "ToyFolder.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -228,4 +231,42 @@ TEST(Trace, EveryCutAndEveryFlippedByteIsRefusedOrReadInRange) {
       for (const TraceEvent &read : out.events())
         EXPECT_TRUE(read.kind == Kind::Step || read.page < out.pages);
   }
+}
+
+/// Loads and stores lie in the trace where the slow tier worked on them, one batch after the other.
+TEST(Trace, TransfersTakeTheirTime) {
+  quire_slow_tier_options slow = {};
+  slow.struct_size = sizeof(slow);
+  slow.where = "throttled:400us,1GB/s";
+  slow.bytes = 1 << 20;
+  quire_pool_options options = {};
+  options.struct_size = sizeof(options);
+  options.bytes = 9 * static_cast<uint64_t>(toyInfo().layers[0].block_bytes);
+  options.slow = &slow;
+  quire_pool *made = nullptr;
+  ASSERT_EQ(quire_pool_create(&toyInfo(), &options, &made), QUIRE_OK) << quire_last_error();
+  quire::serving::PoolPointer pool(made);
+  quire::serving::ModelPointer model = makeModel();
+  ASSERT_EQ(quire_pool_trace(pool.get(), 10000), QUIRE_OK);
+  quire::serving::ExecutorPointer executor = makeExecutor(model.get(), pool.get(), 1, 64, 1);
+  quire_sequence sequence = 0;
+  ASSERT_EQ(quire_sequence_create(pool.get(), &sequence), QUIRE_OK);
+  std::vector<int64_t> known;
+  appendStep(executor.get(), sequence, std::vector<int64_t>(64, 3), known);
+  for (int i = 0; i < 3; ++i)
+    appendStep(executor.get(), sequence, {5}, known);
+  ASSERT_EQ(quire_pool_settle(pool.get()), QUIRE_OK);
+  std::map<Kind, int64_t> seen;
+  std::vector<std::pair<int64_t, int64_t>> spans;
+  for (const TraceEvent &event : pool->pool->trace()->events())
+    if (event.kind == Kind::Load || event.kind == Kind::Store) {
+      ++seen[event.kind];
+      EXPECT_GE(event.duration, 400000);
+      spans.push_back({event.ns, event.ns + event.duration});
+    }
+  EXPECT_GT(seen[Kind::Load], 3);
+  EXPECT_GT(seen[Kind::Store], 3);
+  std::sort(spans.begin(), spans.end());
+  for (size_t i = 1; i < spans.size(); ++i)
+    EXPECT_TRUE(spans[i] == spans[i - 1] || spans[i].first >= spans[i - 1].second) << i;
 }

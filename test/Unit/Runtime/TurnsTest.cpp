@@ -306,7 +306,7 @@ TEST(Turns, AFullPoolIsSaid) {
   PoolPointer full = makePool({8});
   Served error;
   run(full.get(), requests, rules(0.5, 0, 0, {}), batch, error);
-  EXPECT_EQ(error.sink.results.at("all").error, "the pool of 8 blocks has no room to prune the first 128 tokens; give it more kv bytes");
+  EXPECT_EQ(error.sink.results.at("all").error, "the pool of 8 blocks has no room to prune the first 128 tokens; raise memory.fast_bytes (--kv-bytes)");
 }
 
 TEST(Turns, AModelMayNotAllowIt) {
