@@ -6,8 +6,6 @@
 #include "tier/CodecTier.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -383,16 +381,6 @@ Status Pool::validate() const {
       return failure(QUIRE_INVARIANT_BROKEN, "block %u has %u references, but %llu owners", block,
                      allocator_.references(block), static_cast<unsigned long long>(counted[block]));
   return success();
-}
-
-void Pool::checkInvariants() const {
-#ifdef QUIRE_CHECK_INVARIANTS
-  Status status = validate();
-  if (!status.ok()) {
-    std::fprintf(stderr, "quire runtime: %s\n", status.text().c_str());
-    std::abort();
-  }
-#endif
 }
 
 } // namespace quire::runtime

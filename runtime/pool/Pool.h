@@ -6,6 +6,7 @@
 #include "compress/Codec.h"
 #include "compress/IdleTracker.h"
 #include "compress/Prune.h"
+#include "core/Invariants.h"
 #include "core/MappedMemory.h"
 #include "core/Status.h"
 #include "pool/BlockAllocator.h"
@@ -334,7 +335,7 @@ private:
   Status validatePins() const;
   Status validatePositions(const Sequence &sequence) const;
   /// Debug builds validate after every operation that changes something.
-  void checkInvariants() const;
+  void checkInvariants() const { expectInvariants(*this); }
 
   int64_t blockTokens_ = 0;
   int64_t blockBytes_ = 0;

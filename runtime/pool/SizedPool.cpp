@@ -3,8 +3,6 @@
 #include "pool/SizedPool.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace quire::runtime {
@@ -217,16 +215,6 @@ Status SizedPool::validate() const {
   if (used != extents_.totalBytes() - extents_.freeBytes())
     return failure(QUIRE_INVARIANT_BROKEN, "%llu bytes of pages, but %llu are handed out", ull(used), ull(extents_.totalBytes() - extents_.freeBytes()));
   return success();
-}
-
-void SizedPool::checkInvariants() const {
-#ifdef QUIRE_CHECK_INVARIANTS
-  Status status = validate();
-  if (!status.ok()) {
-    std::fprintf(stderr, "quire runtime: %s\n", status.text().c_str());
-    std::abort();
-  }
-#endif
 }
 
 } // namespace quire::runtime

@@ -3,6 +3,7 @@
 #ifndef QUIRE_RUNTIME_POOL_SIZEDPOOL_H
 #define QUIRE_RUNTIME_POOL_SIZEDPOOL_H
 
+#include "core/Invariants.h"
 #include "core/MappedMemory.h"
 #include "pool/Compact.h"
 #include "pool/SizedPages.h"
@@ -50,7 +51,7 @@ private:
 
   SizedPool(const Options &options, uint64_t unit) : options_(options), extents_(options.bytes, unit) {}
   Status find(quire_sized_sequence handle, SizedPages *&out);
-  void checkInvariants() const;
+  void checkInvariants() const { expectInvariants(*this); }
 
   Options options_;
   Buddy extents_;

@@ -72,6 +72,21 @@ std::vector<const void *> addressesOf(quire_pool *pool, quire_sequence sequence,
   return addresses;
 }
 
+/// A pool, and a sequence with that many tokens in it.
+struct OneSequence {
+  TieredPool tiered;
+  quire_pool *pool = nullptr;
+  serving::ModelPointer model = makeModel();
+  serving::ExecutorPointer executor;
+  quire_sequence sequence = 0;
+  std::vector<int64_t> known;
+
+  OneSequence(const TieredSettings &settings, int64_t tokens) : tiered(makeTieredPool(settings)), pool(tiered.pool.get()), executor(makeExecutor(model.get(), pool, 1)) {
+    EXPECT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
+    appendStep(executor.get(), sequence, someTokens(tokens, 2), known);
+  }
+};
+
 class StableVa : public ::testing::TestWithParam<int64_t> {};
 
 /// Of layers in a page.
@@ -237,14 +252,8 @@ TEST(StableVaMemory, StaysWithinTheBudget) {
 TEST(StableVaMemory, BatchesGoBackInFewerCalls) {
   TieredSettings settings = stable(24);
   settings.window = 0;
-  TieredPool tiered = makeTieredPool(settings);
-  quire_pool *pool = tiered.pool.get();
-  serving::ModelPointer model = makeModel();
-  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1);
-  quire_sequence sequence = 0;
-  std::vector<int64_t> known;
-  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
-  appendStep(executor.get(), sequence, someTokens(16 * 14, 2), known);
+  OneSequence made(settings, 16 * 14);
+  auto &[tiered, pool, model, executor, sequence, known] = made;
   quire_paging_stats before = pagingOf(pool);
   for (int i = 0; i < 8; ++i)
     appendStep(executor.get(), sequence, {i}, known);
@@ -288,14 +297,8 @@ TEST(StableVaMemory, WhatEndedIsGoneAndWhatIsNewIsPoisoned) {
 
 /// A lock on memory of the fast tier keeps it from going back: the step says so, and the next one without the lock does not.
 TEST(StableVaMemory, ALockOnItFailsTheStepThatWantsIt) {
-  TieredPool tiered = makeTieredPool(stable(6));
-  quire_pool *pool = tiered.pool.get();
-  serving::ModelPointer model = makeModel();
-  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1);
-  quire_sequence sequence = 0;
-  std::vector<int64_t> known;
-  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
-  appendStep(executor.get(), sequence, someTokens(16 * 5, 2), known);
+  OneSequence made(stable(6), 16 * 5);
+  auto &[tiered, pool, model, executor, sequence, known] = made;
   const StablePages &pages = *tiered.pager()->stable();
   uint64_t all = 3 * (uint64_t(tiered.pager()->blocks()) + 1) * tiered.pager()->geometry().pageStride;
   if (!lockMemory(pages.group(0), all))
@@ -311,14 +314,8 @@ TEST(StableVaMemory, ALockOnItFailsTheStepThatWantsIt) {
 
 /// Lost pages are replaced by a grave, whose memory is not kept.
 TEST(StableVaMemory, AGraveStandsInForLostPages) {
-  TieredPool tiered = makeTieredPool(stable(6));
-  quire_pool *pool = tiered.pool.get();
-  serving::ModelPointer model = makeModel();
-  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1);
-  quire_sequence sequence = 0;
-  std::vector<int64_t> known;
-  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
-  appendStep(executor.get(), sequence, someTokens(72, 2), known);
+  OneSequence made(stable(6), 72);
+  auto &[tiered, pool, model, executor, sequence, known] = made;
   ASSERT_EQ(quire_sequence_unload(pool, sequence, 0, 72), QUIRE_OK);
   ASSERT_EQ(quire_pool_settle(pool), QUIRE_OK);
   tiered.tier->fault = [](const Transfer &transfer) { return transfer.kind == Transfer::Kind::Load && transfer.group == 1 ? QUIRE_PAGE_LOST : QUIRE_OK; };
@@ -340,15 +337,9 @@ TEST(StableVaMemory, AGraveStandsInForLostPages) {
 //===----------------------------------------------------------------------===//
 
 TEST(StableVaSizes, PagesStayWhereTheyAre) {
-  TieredPool tiered = makeTieredPool(stable(12));
-  quire_pool *pool = tiered.pool.get();
-  serving::ModelPointer model = makeModel();
-  serving::ExecutorPointer executor = makeExecutor(model.get(), pool, 1);
+  OneSequence made(stable(12), 70);
+  auto &[tiered, pool, model, executor, sequence, known] = made;
   uint64_t stride = tiered.pager()->geometry().pageStride;
-  quire_sequence sequence = 0;
-  std::vector<int64_t> known;
-  ASSERT_EQ(quire_sequence_create(pool, &sequence), QUIRE_OK);
-  appendStep(executor.get(), sequence, someTokens(70, 2), known);
   std::vector<const void *> before = addressesOf(pool, sequence, true);
   void *pinned = nullptr;
   ASSERT_EQ(quire_pool_pin(pool, 2, tableOf(pool, sequence)[3], 0, &pinned), QUIRE_OK);
