@@ -99,6 +99,7 @@ Status readSlowTier(const quire_model_info &info, const quire_slow_tier_options 
   QUIRE_TRY(readLowerTiers(options.lower, tiers));
   out.slowPlan = [tiers](uint64_t pageBytes, TierPlan &plan) { return planTiers(tiers, pageBytes, plan); };
   out.slowTier = [tiers, clock, fast](uint64_t pageBytes, std::unique_ptr<Tier> &made, std::unique_ptr<Mover> &mover) {
+    QUIRE_TRY(checkFreeSpace(tiers, pageBytes));
     Status status;
     made = createTiers(tiers, pageBytes, *clock, status);
     QUIRE_TRY(status);

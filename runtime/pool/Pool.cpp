@@ -39,10 +39,14 @@ static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes,
                  static_cast<unsigned long long>(arena), static_cast<unsigned long long>(tables));
 }
 
+static uint64_t blocksInMemory(const quire_model_info &info, uint64_t bytes) {
+  return std::min<uint64_t>(bytes / static_cast<uint64_t>(blockBytesOf(info)), INT32_MAX);
+}
+
 Status Pool::create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out) {
   QUIRE_TRY(checkModelInfo(info));
   int64_t blockBytes = blockBytesOf(info);
-  uint64_t blocks = std::min<uint64_t>(options.bytes / static_cast<uint64_t>(blockBytes), INT32_MAX);
+  uint64_t blocks = blocksInMemory(info, options.bytes);
   std::unique_ptr<Pager> pager;
   std::shared_ptr<Clock> clock = options.clock ? options.clock : std::make_shared<SystemClock>();
   if (options.slowTier && options.exportable)
@@ -84,39 +88,63 @@ Status Pool::checkPrefetch(const Prefetching &prefetch) const {
   return failure(QUIRE_INVALID_ARGUMENT, "prefetch strategy: hotspot and hybrid need a model that tells what it attends to, but no layer of this one does");
 }
 
+Status Pool::cutPages(const quire_model_info &info, const Options &options, Pages &out) {
+  QUIRE_TRY(PageGeometry::make(info, options.layersPerPage, out.geometry));
+  if (options.stableVa)
+    out.geometry.separate(MappedMemory::systemPage());
+  out.slotBytes = out.geometry.pageBytes;
+  return options.codec == Codec::None ? success() : CodecTier::slotBytes(options.codec, info, out.geometry, out.slotBytes);
+}
+
+Status Pool::plan(const quire_model_info &info, const Options &options, Plan &out) {
+  QUIRE_TRY(checkModelInfo(info));
+  Plan plan;
+  if (!options.slowPlan) {
+    plan.blocks = plan.stepBlocks = blocksInMemory(info, options.bytes);
+    out = plan;
+    return success();
+  }
+  Pages pages;
+  TierPlan slow;
+  QUIRE_TRY(cutPages(info, options, pages));
+  QUIRE_TRY(options.slowPlan(pages.slotBytes, slow));
+  QUIRE_TRY(Pager::countBlocks(pages.geometry, options.bytes, {slow.slots, pages.slotBytes, options.codec != Codec::None}, plan.blocks));
+  plan.pageBytes = pages.geometry.pageBytes;
+  plan.fastPages = plan.stepBlocks = Pager::fastPagesOf(pages.geometry, options.bytes);
+  plan.slowPages = slow.slots;
+  out = plan;
+  return success();
+}
+
 /// A slow tier is cheap for its size, and its tables grow with it: a page of 4 KiB has some 130 bytes of them.
-Status Pool::checkPlan(const Options &options, const PageGeometry &geometry, uint64_t slotBytes, uint64_t bytesPerBlock) {
+Status Pool::checkPlan(const Options &options, const Pages &pages, uint64_t bytesPerBlock) {
   if (!options.slowPlan)
     return success();
   TierPlan plan;
-  QUIRE_TRY(options.slowPlan(slotBytes, plan));
-  uint64_t fast = Pager::fastPagesOf(geometry, options.bytes);
-  uint64_t blocks = Pager::blocksFor(geometry, fast, plan.slots, options.codec != Codec::None);
-  uint64_t tables = Pager::tableBytes(geometry, blocks, fast, plan.slots, options.stableVa) + blocks * bytesPerBlock;
-  uint64_t pages = fast * geometry.pageStride + plan.memoryBytes, memory = availableMemory();
-  if (pages <= memory && tables <= memory - pages)
+  QUIRE_TRY(options.slowPlan(pages.slotBytes, plan));
+  uint64_t fast = Pager::fastPagesOf(pages.geometry, options.bytes), blocks;
+  QUIRE_TRY(Pager::countBlocks(pages.geometry, options.bytes, {plan.slots, pages.slotBytes, options.codec != Codec::None}, blocks));
+  uint64_t tables = Pager::tableBytes(pages.geometry, blocks, fast, plan.slots, options.stableVa) + blocks * bytesPerBlock;
+  uint64_t bytes = fast * pages.geometry.pageStride + plan.memoryBytes, memory = availableMemory();
+  if (bytes <= memory && tables <= memory - bytes)
     return success();
   return failure(QUIRE_OUT_OF_MEMORY,
                  "slow tiers of %llu pages: expected that pages and tables fit into the %llu bytes of memory that are available, but got %llu bytes "
                  "of pages in memory and %llu bytes of tables, %llu for each page; lower memory.slow.bytes (--slow-bytes) or memory.fast_bytes (--kv-bytes)",
-                 static_cast<unsigned long long>(plan.slots), static_cast<unsigned long long>(memory), static_cast<unsigned long long>(pages),
+                 static_cast<unsigned long long>(plan.slots), static_cast<unsigned long long>(memory), static_cast<unsigned long long>(bytes),
                  static_cast<unsigned long long>(tables), static_cast<unsigned long long>(tables / (fast + plan.slots)));
 }
 
 Status Pool::createPager(const quire_model_info &info, const Options &options, Clock &clock,
                          std::unique_ptr<Pager> &out) {
-  PageGeometry geometry;
-  QUIRE_TRY(PageGeometry::make(info, options.layersPerPage, geometry));
-  if (options.stableVa)
-    geometry.separate(MappedMemory::systemPage());
+  Pages pages;
+  QUIRE_TRY(cutPages(info, options, pages));
+  const PageGeometry &geometry = pages.geometry;
   std::unique_ptr<Tier> tier;
   std::unique_ptr<Mover> mover;
-  uint64_t slotBytes = geometry.pageBytes;
-  if (options.codec != Codec::None)
-    QUIRE_TRY(CodecTier::slotBytes(options.codec, info, geometry, slotBytes));
   uint64_t prefixBytes = options.prefixCache ? PrefixCache::bytesPerBlock(info.block_tokens) : 0, digestBytes = options.digests ? PageDigests::bytesPerBlock(info) : 0;
-  QUIRE_TRY(checkPlan(options, geometry, slotBytes, tableBytesPerBlock(prefixBytes) + digestBytes));
-  QUIRE_TRY(options.slowTier(slotBytes, tier, mover));
+  QUIRE_TRY(checkPlan(options, pages, tableBytesPerBlock(prefixBytes) + digestBytes));
+  QUIRE_TRY(options.slowTier(pages.slotBytes, tier, mover));
   if (options.codec != Codec::None)
     tier = std::make_unique<CodecTier>(std::move(tier), options.codec, info, geometry);
   Pager::Options paging = options.paging;

@@ -39,7 +39,7 @@ public:
     /// With a slow tier `bytes` is the size of the fast one. Makes the tier and
     /// what moves pages, for pages of that size; without it everything is in memory.
     std::function<Status(uint64_t pageBytes, std::unique_ptr<Tier> &tier, std::unique_ptr<Mover> &mover)> slowTier;
-    /// What the above will make, which must fit into the machine; null: it is not asked.
+    /// What the above will make, as numbers; null: it is not asked.
     std::function<Status(uint64_t pageBytes, TierPlan &out)> slowPlan;
     Codec codec = Codec::None; // of the slow tier's pages, whose size is then that of encoded ones
     std::shared_ptr<Clock> clock; // of the above; null: the system's
@@ -67,7 +67,20 @@ public:
     bool resumed = false;    // counted before
   };
 
+  /// What a pool will have.
+  struct Plan {
+    uint64_t blocks = 0;
+    uint64_t stepBlocks = 0; // of a layer, in one step
+    // With a slow tier.
+    uint64_t pageBytes = 0;
+    uint64_t fastPages = 0;
+    uint64_t slowPages = 0;
+  };
+
   static Status create(const quire_model_info &info, const Options &options, std::unique_ptr<Pool> &out);
+  /// Numbers alone: nothing is made, and the machine is not asked whether it has so much. A slow tier needs its slowPlan, and
+  /// is refused as by create(); without one there may be no blocks.
+  static Status plan(const quire_model_info &info, const Options &options, Plan &out);
 
   // Geometry.
   int64_t blockTokens() const { return blockTokens_; }
@@ -326,7 +339,12 @@ private:
   /// What a sequence may ever have; with room for as many positions no step allocates.
   size_t mostTokens() const;
   void dropPositions(Sequence &sequence, size_t first, size_t last, const std::vector<int64_t> &survivors);
-  static Status checkPlan(const Options &options, const PageGeometry &geometry, uint64_t slotBytes, uint64_t bytesPerBlock);
+  struct Pages {
+    PageGeometry geometry;
+    uint64_t slotBytes = 0; // in the slow tier
+  };
+  static Status cutPages(const quire_model_info &info, const Options &options, Pages &out);
+  static Status checkPlan(const Options &options, const Pages &pages, uint64_t bytesPerBlock);
   static Status createPager(const quire_model_info &info, const Options &options, Clock &clock,
                             std::unique_ptr<Pager> &out);
   Status createArena(const quire_model_info &info, bool exportable);

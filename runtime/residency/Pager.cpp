@@ -39,8 +39,25 @@ uint64_t Pager::fastPagesOf(const PageGeometry &geometry, uint64_t bytes) {
   return std::min<uint64_t>(bytes / geometry.pageStride, INT32_MAX / 2);
 }
 
-uint64_t Pager::blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy) {
-  return std::min<uint64_t>({blocksIn(geometry, fastPages, slowPages, lossy), (UINT32_MAX - 1) / geometry.groups, INT32_MAX});
+Status Pager::countBlocks(const PageGeometry &geometry, uint64_t fastBytes, const Slow &slow, uint64_t &out) {
+  uint64_t fast = fastPagesOf(geometry, fastBytes);
+  uint64_t blocks = std::min<uint64_t>({blocksIn(geometry, fast, slow.pages, slow.lossy), (UINT32_MAX - 1) / geometry.groups, INT32_MAX});
+  if (blocks == 0)
+    return failure(QUIRE_OUT_OF_BLOCKS,
+                   "a fast tier of %llu bytes and a slow one of %llu hold no block: it takes %u pages of %llu bytes",
+                   static_cast<unsigned long long>(fastBytes),
+                   static_cast<unsigned long long>(slow.pages * geometry.pageBytes), geometry.groups,
+                   static_cast<unsigned long long>(geometry.pageBytes));
+  if (blocks < fast / geometry.groups)
+    return failure(QUIRE_INVALID_ARGUMENT,
+                   "a slow tier of %llu pages that a codec makes smaller gives a pool of %llu blocks, but the fast tier of %llu pages alone would be one of %llu; raise memory.slow.bytes "
+                   "(--slow-bytes) to %llu pages of %llu bytes, or leave the codec out",
+                   static_cast<unsigned long long>(slow.pages), static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(fast),
+                   static_cast<unsigned long long>(fast / geometry.groups),
+                   static_cast<unsigned long long>(slow.pages + (fast / geometry.groups - blocks) * geometry.groups),
+                   static_cast<unsigned long long>(slow.storedPageBytes));
+  out = blocks;
+  return success();
 }
 
 uint64_t Pager::tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots, bool stable) {
@@ -52,21 +69,8 @@ uint64_t Pager::tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64
 Status Pager::create(const PageGeometry &geometry, const Options &options, std::unique_ptr<Tier> slow,
                      std::unique_ptr<Mover> mover, Clock &clock, std::unique_ptr<Pager> &out) {
   uint64_t fast = fastPagesOf(geometry, options.fastBytes);
-  uint64_t blocks = blocksFor(geometry, fast, slow->slots().total(), slow->lossy());
-  if (blocks == 0)
-    return failure(QUIRE_OUT_OF_BLOCKS,
-                   "a fast tier of %llu bytes and a slow one of %llu hold no block: it takes %u pages of %llu bytes",
-                   static_cast<unsigned long long>(options.fastBytes),
-                   static_cast<unsigned long long>(slow->slots().total() * geometry.pageBytes), geometry.groups,
-                   static_cast<unsigned long long>(geometry.pageBytes));
-  if (blocks < fast / geometry.groups)
-    return failure(QUIRE_INVALID_ARGUMENT,
-                   "a slow tier of %u pages that a codec makes smaller gives a pool of %llu blocks, but the fast tier of %llu pages alone would be one of %llu; raise memory.slow.bytes "
-                   "(--slow-bytes) to %llu pages of %llu bytes, or leave the codec out",
-                   slow->slots().total(), static_cast<unsigned long long>(blocks), static_cast<unsigned long long>(fast),
-                   static_cast<unsigned long long>(fast / geometry.groups),
-                   static_cast<unsigned long long>(slow->slots().total() + (fast / geometry.groups - blocks) * geometry.groups),
-                   static_cast<unsigned long long>(slow->storedPageBytes()));
+  uint64_t blocks;
+  QUIRE_TRY(countBlocks(geometry, options.fastBytes, {slow->slots().total(), slow->storedPageBytes(), slow->lossy()}, blocks));
   std::unique_ptr<Pager> pager(new Pager(geometry, options, static_cast<uint32_t>(blocks), static_cast<uint32_t>(fast),
                                          std::move(slow), std::move(mover), clock));
   if (options.stable) {

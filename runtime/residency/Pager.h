@@ -100,8 +100,13 @@ public:
   /// each block its use by steps and its pins, for each slot of both tiers its place in the free list.
   static uint64_t tableBytes(const PageGeometry &geometry, uint64_t blocks, uint64_t fastPages, uint64_t slowSlots, bool stable);
   static uint64_t fastPagesOf(const PageGeometry &geometry, uint64_t bytes);
-  /// Blocks of a pool with such tiers.
-  static uint64_t blocksFor(const PageGeometry &geometry, uint64_t fastPages, uint64_t slowPages, bool lossy);
+  struct Slow {
+    uint64_t pages = 0;
+    uint64_t storedPageBytes = 0;
+    bool lossy = false;
+  };
+  /// Blocks of a pool with such tiers; fails as create() does.
+  static Status countBlocks(const PageGeometry &geometry, uint64_t fastBytes, const Slow &slow, uint64_t &out);
   /// Of the page table, transfers included.
   uint64_t metadataBytes() const;
   void setTrace(Trace *trace);

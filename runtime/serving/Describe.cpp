@@ -2,6 +2,7 @@
 // Description of a model from its manifest alone; works on machines that cannot run it.
 #include "serving/Describe.h"
 
+#include "abi/SlowTier.h"
 #include "model/CpuFeatures.h"
 #include "model/ModelInfo.h"
 
@@ -19,26 +20,22 @@ using runtime::FeatureSupport;
 using runtime::Manifest;
 using Json = nlohmann::ordered_json;
 
-namespace {
-
-/// A pool of some budget, in numbers.
-struct Budget {
-  uint64_t bytes;
-  int64_t blockBytes;
-  int64_t blocks;
-  int64_t tokens;
-  std::vector<std::pair<int64_t, int64_t>> sequences; // length, how many fit
-};
-
-} // namespace
-
-static Budget budgetOf(const Manifest &manifest, uint64_t bytes) {
+runtime::Status readBudget(const Manifest &manifest, uint64_t kvBytes, const quire_slow_tier_options *slow, bool stableVa, Budget &out) {
   quire_model_info info = manifest.describe();
-  Budget budget = {};
-  budget.bytes = bytes;
+  runtime::Pool::Options options;
+  options.bytes = kvBytes;
+  options.stableVa = stableVa;
+  if (slow && slow->page_rule == QUIRE_PAGES_BY_TRANSFER)
+    return runtime::failure(QUIRE_INVALID_ARGUMENT, "--describe makes no tier, but block.auto: io chooses pages by measured transfers; give block.layers_per_block or block.auto: l2");
+  QUIRE_TRY(runtime::readSlowTier(info, slow, options));
+  Budget budget;
+  budget.kvBytes = kvBytes;
   budget.blockBytes = runtime::blockBytesOf(info);
-  budget.blocks = static_cast<int64_t>(std::min<uint64_t>(bytes / static_cast<uint64_t>(budget.blockBytes), INT32_MAX));
-  budget.tokens = budget.blocks * info.block_tokens;
+  budget.blockTokens = info.block_tokens;
+  budget.slowBytes = slow ? slow->bytes : 0;
+  for (const quire_lower_tier_options *lower = slow ? slow->lower : nullptr; lower; lower = lower->lower)
+    budget.slowBytes += lower->bytes;
+  QUIRE_TRY(runtime::Pool::plan(info, options, budget.plan));
   std::vector<int64_t> lengths = {128, 512, 2048, 8192, 32768};
   if (info.max_positions > 0) {
     lengths.push_back(info.max_positions);
@@ -48,10 +45,12 @@ static Budget budgetOf(const Manifest &manifest, uint64_t bytes) {
     if (info.max_positions > 0 && length > info.max_positions)
       continue;
     int64_t needed = (length + info.block_tokens - 1) / info.block_tokens;
+    int64_t fit = budget.inStep(length) > 0 ? static_cast<int64_t>(budget.plan.blocks) / needed : 0; // each has to fit into a step
     if (budget.sequences.empty() || budget.sequences.back().first != length)
-      budget.sequences.emplace_back(length, budget.blocks / needed);
+      budget.sequences.emplace_back(length, fit);
   }
-  return budget;
+  out = std::move(budget);
+  return runtime::success();
 }
 
 static bool runsHere(const Manifest &manifest) { return runtime::checkTarget("", manifest).ok(); }
@@ -71,6 +70,8 @@ std::string readableBytes(uint64_t bytes) {
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
+
+static std::string counted(int64_t value, const char *what) { return number(value) + " " + what + (value == 1 ? "" : "s"); }
 
 static void line(std::string &out, const char *name, const std::string &value) {
   char start[32];
@@ -95,8 +96,7 @@ static void describeLayers(std::string &out, const Manifest &manifest) {
   }
 }
 
-std::string describeText(const std::string &folder, const Manifest &manifest, uint64_t kvBytes) {
-  Budget budget = budgetOf(manifest, kvBytes);
+std::string describeText(const std::string &folder, const Manifest &manifest, const Budget &budget) {
   const quire_model_info &info = manifest.info;
   std::string out = folder + "\n";
   line(out, "written by", manifest.producer);
@@ -118,15 +118,20 @@ std::string describeText(const std::string &folder, const Manifest &manifest, ui
     features += (features.empty() ? "" : " ") + feature +
                 (runtime::cpuFeature(feature) == FeatureSupport::Present ? "" : " (missing here)");
   line(out, "cpu features", features.empty() ? "none beyond the architecture's" : features);
-  out += "with --kv-bytes of " + readableBytes(budget.bytes) + ": " + number(budget.blocks) + " blocks, " +
-         number(budget.tokens) + " tokens\n";
+  bool tiered = budget.slowBytes > 0;
+  out += "with --kv-bytes of " + readableBytes(budget.kvBytes) + (tiered ? " and --slow-bytes of " + readableBytes(budget.slowBytes) : "") + ": " +
+         counted(static_cast<int64_t>(budget.plan.blocks), "block") + ", " + counted(budget.tokens(), "token") + "\n";
+  if (tiered) {
+    line(out, "pages", number(static_cast<int64_t>(budget.plan.pageBytes)) + " bytes, " + number(static_cast<int64_t>(budget.plan.fastPages)) + " in the fast tier, " +
+                           number(static_cast<int64_t>(budget.plan.slowPages)) + " in slow ones");
+    line(out, "a step", counted(static_cast<int64_t>(budget.plan.stepBlocks), "block") + " of a layer, at most");
+  }
   for (const auto &[length, count] : budget.sequences)
-    line(out, (number(length) + " tokens").c_str(), number(count) + (count == 1 ? " sequence" : " sequences"));
+    line(out, (number(length) + " tokens").c_str(), counted(count, "sequence") + (tiered ? ", " + number(std::min(count, budget.inStep(length))) + " in a step" : ""));
   return out;
 }
 
-std::string describeJson(const std::string &folder, const Manifest &manifest, uint64_t kvBytes) {
-  Budget budget = budgetOf(manifest, kvBytes);
+std::string describeJson(const std::string &folder, const Manifest &manifest, const Budget &budget) {
   const quire_model_info &info = manifest.info;
   Json root;
   root["model"] = folder;
@@ -164,9 +169,11 @@ std::string describeJson(const std::string &folder, const Manifest &manifest, ui
                      {"per_selected", info.scratch_per_selected}};
   Json sequences = Json::array();
   for (const auto &[length, count] : budget.sequences)
-    sequences.push_back({{"tokens", length}, {"sequences", count}});
-  root["budget"] = {
-      {"kv_bytes", budget.bytes}, {"blocks", budget.blocks}, {"tokens", budget.tokens}, {"fits", std::move(sequences)}};
+    sequences.push_back({{"tokens", length}, {"sequences", count}, {"in_step", std::min(count, budget.inStep(length))}});
+  root["budget"] = {{"kv_bytes", budget.kvBytes}, {"slow_bytes", budget.slowBytes}, {"blocks", budget.plan.blocks}, {"tokens", budget.tokens()}, {"step_blocks", budget.plan.stepBlocks},
+                    {"fits", std::move(sequences)}};
+  if (budget.slowBytes > 0)
+    root["budget"]["pages"] = {{"bytes", budget.plan.pageBytes}, {"fast", budget.plan.fastPages}, {"slow", budget.plan.slowPages}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -351,8 +351,13 @@ int runDescribe(const RunOptions &options) {
   runtime::Status status = runtime::readManifest(options.model, manifest);
   if (!status.ok())
     return complain(status.text());
-  std::string text = options.json ? describeJson(options.model, manifest, options.kvBytes)
-                                  : describeText(options.model, manifest, options.kvBytes);
+  SlowTierSettings::Description slow = options.slow.describe();
+  slow.options.concurrency = options.limits.maxBatch;
+  Budget budget;
+  status = readBudget(manifest, options.kvBytes, options.slow.wanted() ? &slow.options : nullptr, options.configured.memory.stableVa, budget);
+  if (!status.ok())
+    return complain(status.text());
+  std::string text = options.json ? describeJson(options.model, manifest, budget) : describeText(options.model, manifest, budget);
   OutputFile file;
   if (!file.open(options.output) || !file.write(text.data(), text.size()) || !file.finish())
     return complain(file.error());

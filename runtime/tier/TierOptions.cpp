@@ -92,6 +92,21 @@ static std::unique_ptr<Tier> createFile(const TierOptions &options, uint64_t pag
 /// No machine has so many bytes, and sums of them do not overflow.
 static constexpr uint64_t tooMuch = uint64_t(1) << 61;
 
+/// As parseTier() reads it, but without the numbers of a throttle.
+static std::string nameOf(const TierOptions &options) {
+  switch (options.kind) {
+  case TierOptions::Kind::None:
+    return "none";
+  case TierOptions::Kind::Memory:
+    return "memory";
+  case TierOptions::Kind::File:
+    return "file:" + options.path;
+  case TierOptions::Kind::Throttled:
+    return "throttled";
+  }
+  return "";
+}
+
 /// Slots are numbered by 32 bits with a sign where they are handed out.
 static Status countSlots(const TierOptions &options, uint64_t pageBytes, uint64_t quotaBytes, uint32_t &out) {
   bool file = options.kind == TierOptions::Kind::File;
@@ -100,7 +115,8 @@ static Status countSlots(const TierOptions &options, uint64_t pageBytes, uint64_
   uint64_t outside = file ? sectorBytes : 0;
   uint64_t each = file ? FileGeometry{pageBytes, 0, 1}.slotBytes() : pageBytes;
   if (quotaBytes < outside + each)
-    return failure(QUIRE_INVALID_ARGUMENT, "expected at least %" PRIu64 " bytes for the slow tier, one page, but got %" PRIu64, outside + each, quotaBytes);
+    return failure(QUIRE_INVALID_ARGUMENT, "slow tier '%s': expected at least %" PRIu64 " bytes, which one page%s takes, but got %" PRIu64, nameOf(options).c_str(), outside + each,
+                   file ? " with the headers of the file" : "", quotaBytes);
   out = static_cast<uint32_t>(std::min<uint64_t>((quotaBytes - outside) / each, INT32_MAX));
   return success();
 }
@@ -121,19 +137,35 @@ static bool freeSpace(const std::string &path, dev_t &device, uint64_t &bytes) {
   return true;
 }
 
+/// Of the tier's budget in a configuration.
+static const char *keyOf(const std::vector<TierQuota> &tiers, const TierQuota &quota) { return &quota == &tiers.front() ? "memory.slow.bytes" : "memory.slower"; }
+
 Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPlan &out) {
   TierPlan plan;
-  std::vector<std::pair<dev_t, uint64_t>> files; // bytes, by file system
   for (const TierQuota &quota : tiers) {
     uint32_t slots;
-    QUIRE_TRY(countSlots(quota.tier, pageBytes, quota.bytes, slots));
+    Status counted = countSlots(quota.tier, pageBytes, quota.bytes, slots);
+    if (!counted.ok())
+      return failure(counted.code(), "%s; raise %s (--slow-bytes)", counted.text().c_str(), keyOf(tiers, quota));
     plan.slots += slots;
     bool file = quota.tier.kind == TierOptions::Kind::File;
     uint64_t pages = file ? 0 : std::min(slots * pageBytes, tooMuch);
     plan.memoryBytes = std::min(plan.memoryBytes + pages + slots * (file ? FileTier::tableBytesPerSlot() : HostTier::tableBytesPerSlot()), tooMuch);
+  }
+  if (plan.slots > INT32_MAX)
+    return failure(QUIRE_INVALID_ARGUMENT, "expected slow tiers of at most %" PRId32 " pages together, but got %" PRIu64 "; lower memory.slow.bytes (--slow-bytes)", INT32_MAX, plan.slots);
+  out = plan;
+  return success();
+}
+
+Status checkFreeSpace(const std::vector<TierQuota> &tiers, uint64_t pageBytes) {
+  std::vector<std::pair<dev_t, uint64_t>> files; // bytes, by file system
+  for (const TierQuota &quota : tiers) {
+    uint32_t slots;
+    QUIRE_TRY(countSlots(quota.tier, pageBytes, quota.bytes, slots));
     dev_t device;
     uint64_t free;
-    if (!file || !freeSpace(quota.tier.path, device, free))
+    if (quota.tier.kind != TierOptions::Kind::File || !freeSpace(quota.tier.path, device, free))
       continue;
     uint64_t wanted = FileGeometry{pageBytes, 0, slots}.fileBytes(), before = 0;
     for (auto &[other, bytes] : files)
@@ -141,13 +173,10 @@ Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPl
     if (wanted > free || before > free - wanted) {
       std::string others = before ? ", and " + std::to_string(before) + " of other slow tiers on it" : "";
       return failure(QUIRE_INVALID_ARGUMENT, "%s: expected a file that fits into the %" PRIu64 " bytes that are free on its file system, but got %" PRIu64 " bytes%s; lower %s (--slow-bytes)",
-                     quota.tier.path.c_str(), free, wanted, others.c_str(), &quota == &tiers.front() ? "memory.slow.bytes" : "memory.slower");
+                     quota.tier.path.c_str(), free, wanted, others.c_str(), keyOf(tiers, quota));
     }
     files.emplace_back(device, wanted);
   }
-  if (plan.slots > INT32_MAX)
-    return failure(QUIRE_INVALID_ARGUMENT, "expected slow tiers of at most %" PRId32 " pages together, but got %" PRIu64 "; lower memory.slow.bytes (--slow-bytes)", INT32_MAX, plan.slots);
-  out = plan;
   return success();
 }
 

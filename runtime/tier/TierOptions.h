@@ -51,10 +51,13 @@ struct TierPlan {
   uint64_t memoryBytes = 0; // of pages, and of the tiers' own tables
 };
 
-/// For pages of that size, before anything is made. Adds up over tiers that lie one under
-/// the other. QUIRE_INVALID_ARGUMENT: a quota holds no page, the numbers are too large, or files
-/// do not fit into the free space of their file systems. Errors name the option to change.
+/// For pages of that size, before anything is made, and whatever the machine has room for. Adds up over tiers that lie one
+/// under the other. QUIRE_INVALID_ARGUMENT: a quota holds no page, or the numbers are too large. Errors name the tier and the
+/// option to change.
 Status planTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, TierPlan &out);
+
+/// QUIRE_INVALID_ARGUMENT: files do not fit into the free space of their file systems.
+Status checkFreeSpace(const std::vector<TierQuota> &tiers, uint64_t pageBytes);
 
 /// As createTier(), for tiers of which each lies under the one before.
 std::unique_ptr<Tier> createTiers(const std::vector<TierQuota> &tiers, uint64_t pageBytes, Clock &clock, Status &status);

@@ -20,7 +20,7 @@ namespace quire::serving {
 
 const char helpText[] =
     R"(usage: quire-run MODEL.quire --requests=IN.jsonl --output=OUT.jsonl [options]
-       quire-run MODEL.quire --describe [--json] [--kv-bytes=SIZE]
+       quire-run MODEL.quire --describe [--json] [--kv-bytes=SIZE] [--slow-tier=TIER --slow-bytes=SIZE]
        quire-run --print-config [--config=FILE] [options]
 
 Serves generation requests with a model that quirec compiled: many sequences of different lengths share each step, their
@@ -58,7 +58,8 @@ line is an error of that request alone. Results: one line each, in the order in 
   --print-config       print the configuration that a run would have, and exit
   --stats=FILE         what happened, as JSON: blocks, batches, preemptions, one entry a step
   --metrics=FILE       counters, gauges and latencies at the end, as the text that Prometheus reads
-  --describe           print shapes, sizes, needed CPU features, and how many sequences fit; --json: as JSON
+  --describe           print shapes, sizes, needed CPU features, and how many sequences fit into these budgets, and into one
+                       step of them; --json: as JSON
   --shuffle-blocks=SEED, --poison-free-blocks
                        for tests: hand out blocks in a random order; fill free blocks with NaN
   --help-config[=markdown]

@@ -21,7 +21,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!checkModelInfo(info).ok() || blockBytesOf(info) <= 0 || scratchBytes(info, 512, 8) < 0)
     std::abort();
   (void)checkTarget("manifest.json", manifest);
-  quire::serving::describeText("m", manifest, uint64_t(256) << 20);
-  quire::serving::describeJson("m", manifest, 1);
+  quire_slow_tier_options slow = {};
+  slow.struct_size = sizeof(slow);
+  slow.where = "memory";
+  slow.bytes = uint64_t(1) << 30;
+  for (const quire_slow_tier_options *given : {static_cast<const quire_slow_tier_options *>(nullptr), static_cast<const quire_slow_tier_options *>(&slow)}) {
+    quire::serving::Budget budget;
+    Status read = quire::serving::readBudget(manifest, uint64_t(256) << 20, given, false, budget);
+    if (!read.ok() && (!given || read.text().empty()))
+      std::abort();
+    if (!read.ok())
+      continue;
+    quire::serving::describeText("m", manifest, budget);
+    quire::serving::describeJson("m", manifest, budget);
+  }
   return 0;
 }

@@ -217,27 +217,109 @@ TEST(Statistics, EveryKeyIsDocumented) {
   expectKeys(read["block_events"][1]);
 }
 
+static Budget budgetOf(const quire::runtime::Manifest &manifest, uint64_t bytes) {
+  Budget budget;
+  EXPECT_TRUE(readBudget(manifest, bytes, nullptr, false, budget).ok());
+  return budget;
+}
+
 TEST(Describe, TextAndJson) {
   TemporaryFolder temporary;
   writeToyFolder(temporary / "m", QUIRE_TOY_MODEL);
   quire::runtime::Manifest manifest;
   ASSERT_TRUE(quire::runtime::readManifest((temporary / "m").string(), manifest).ok());
-  std::string text = describeText("m", manifest, 3200 * 40);
+  std::string text = describeText("m", manifest, budgetOf(manifest, 3200 * 40));
   for (const char *part : {"200 bytes a token, blocks of 16 tokens, 3200 bytes a block", "40 blocks, 640 tokens",
                            "layer 1", "1 kv heads, key 8, value 2, f32, 4 lanes", "at most 256", "97 logits"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
-  nlohmann::json read = nlohmann::json::parse(describeJson("m", manifest, 3200 * 40));
+  nlohmann::json read = nlohmann::json::parse(describeJson("m", manifest, budgetOf(manifest, 3200 * 40)));
   EXPECT_EQ(read["kv_bytes_per_token"], 200);
   EXPECT_EQ(read["block_bytes"], 3200);
   EXPECT_EQ(read["layers"].size(), 3u);
   EXPECT_EQ(read["budget"]["blocks"], 40);
   EXPECT_EQ(read["budget"]["fits"][0]["tokens"], 128);
   EXPECT_EQ(read["budget"]["fits"][0]["sequences"], 5);
+  EXPECT_EQ(read["budget"]["fits"][0]["in_step"], 5);
   EXPECT_EQ(read["budget"]["fits"][1]["tokens"], 256);
+  EXPECT_EQ(read["budget"]["slow_bytes"], 0);
+  EXPECT_FALSE(read["budget"].contains("pages"));
   EXPECT_TRUE(read["target"]["runs_here"].get<bool>());
   EXPECT_FALSE(read["machine"]["features"].empty());
   manifest.features.push_back("unknown-feature");
-  EXPECT_NE(describeText("m", manifest, 1).find("does not run on this machine"), std::string::npos);
+  EXPECT_NE(describeText("m", manifest, budgetOf(manifest, 1)).find("does not run on this machine"), std::string::npos);
+}
+
+/// What is described is what a pool has.
+TEST(Describe, SlowTiersAreThoseOfAPool) {
+  TemporaryFolder temporary;
+  writeToyFolder(temporary / "m", QUIRE_TOY_MODEL);
+  quire::runtime::Manifest manifest;
+  ASSERT_TRUE(quire::runtime::readManifest((temporary / "m").string(), manifest).ok());
+  quire_model_info info = manifest.describe();
+  std::string path = "file:" + (temporary / "pages").string();
+  quire_lower_tier_options lower = {};
+  lower.struct_size = sizeof(lower);
+  lower.where = path.c_str();
+  lower.bytes = 300000;
+  quire_slow_tier_options usual = {};
+  usual.struct_size = sizeof(usual);
+  usual.where = "memory";
+  usual.bytes = 100000;
+  struct Case {
+    const char *name;
+    bool stable;
+    void (*change)(quire_slow_tier_options &slow, const quire_lower_tier_options &lower);
+  };
+  const Case cases[] = {{"memory", false, [](auto &, auto &) {}},
+                        {"addresses", true, [](auto &, auto &) {}},
+                        {"file", false, [](auto &slow, auto &lower) { slow.where = lower.where; }},
+                        {"two", false, [](auto &slow, auto &lower) { slow.lower = &lower; }},
+                        {"codec", false, [](auto &slow, auto &) { slow.codec = "int8_g128"; }},
+                        {"layers", false, [](auto &slow, auto &) { slow.layers_per_page = 2; }},
+                        {"cache", false, [](auto &slow, auto &) { slow.page_rule = QUIRE_PAGES_BY_CACHE; }}};
+  for (const Case &each : cases) {
+    quire_slow_tier_options slow = usual;
+    each.change(slow, lower);
+    quire_pool_options options = {};
+    options.struct_size = sizeof(options);
+    options.bytes = 40000;
+    options.stable_va = each.stable;
+    options.slow = &slow;
+    Budget budget;
+    ASSERT_TRUE(readBudget(manifest, options.bytes, &slow, each.stable, budget).ok()) << each.name;
+    EXPECT_FALSE(std::filesystem::exists(temporary / "pages")) << "describing makes nothing";
+    quire_pool *pool = nullptr;
+    ASSERT_EQ(quire_pool_create(&info, &options, &pool), QUIRE_OK) << each.name << ": " << quire_last_error();
+    quire_pool_stats stats = {};
+    quire_paging_stats paging = {};
+    stats.struct_size = sizeof(stats);
+    paging.struct_size = sizeof(paging);
+    ASSERT_EQ(quire_pool_get_stats(pool, &stats), QUIRE_OK);
+    ASSERT_EQ(quire_pool_get_paging_stats(pool, &paging), QUIRE_OK);
+    quire_pool_destroy(pool);
+    auto expect = [&](const char *what, uint64_t described, int64_t had) { EXPECT_EQ(described, static_cast<uint64_t>(had)) << each.name << ": " << what; };
+    expect("blocks", budget.plan.blocks, stats.blocks_total);
+    expect("blocks of a step", budget.plan.stepBlocks, stats.step_blocks);
+    expect("bytes of a page", budget.plan.pageBytes, paging.page_bytes);
+    expect("fast pages", budget.plan.fastPages, paging.fast_pages);
+    expect("slow pages", budget.plan.slowPages, paging.slow_pages);
+    expect("bytes below", budget.slowBytes, slow.lower ? 400000 : 100000);
+  }
+  Budget budget;
+  usual.page_rule = QUIRE_PAGES_BY_TRANSFER;
+  EXPECT_EQ(readBudget(manifest, 40000, &usual, false, budget).text(),
+            "--describe makes no tier, but block.auto: io chooses pages by measured transfers; give block.layers_per_block or block.auto: l2");
+  usual.page_rule = QUIRE_PAGES_OF_ONE_LAYER;
+  ASSERT_TRUE(readBudget(manifest, 12 * 1536, &usual, false, budget).ok());
+  std::string text = describeText("m", manifest, budget);
+  for (const char *part : {"with --kv-bytes of 18 KiB and --slow-bytes of 97.7 KiB: 25 blocks, 400 tokens\n", "  pages             1536 bytes, 12 in the fast tier, 65 in slow ones\n",
+                           "  a step            12 blocks of a layer, at most\n", "  128 tokens        3 sequences, 1 in a step\n", "  256 tokens        0 sequences, 0 in a step\n"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  nlohmann::json read = nlohmann::json::parse(describeJson("m", manifest, budget))["budget"];
+  EXPECT_EQ(read["pages"].dump(), R"({"bytes":1536,"fast":12,"slow":65})");
+  EXPECT_EQ(read["slow_bytes"], 100000);
+  EXPECT_EQ(read["step_blocks"], 12);
+  EXPECT_EQ(read["fits"][1].dump(), R"({"in_step":0,"sequences":0,"tokens":256})");
 }
 
 TEST(Describe, ReadableBytes) {

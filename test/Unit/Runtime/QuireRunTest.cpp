@@ -554,6 +554,11 @@ TEST_F(QuireRun, HelpVersionDescribe) {
   EXPECT_NE(readFile(file("stdout")).find("with --kv-bytes of 1 MiB: 327 blocks"), std::string::npos);
   EXPECT_EQ(run({model(), "--describe", "--json"}), 0);
   EXPECT_EQ(json::parse(readFile(file("stdout")))["vocabulary"], 97);
+  EXPECT_EQ(run({model(), "--describe", "--kv-bytes=20KB", "--slow-tier=memory", "--slow-bytes=30KB", "--slow-tier=file:" + file("x"), "--slow-bytes=70KB"}), 0);
+  EXPECT_NE(readFile(file("stdout")).find("with --kv-bytes of 19.5 KiB and --slow-bytes of 97.7 KiB: "), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(file("x")));
+  expectRefused({model(), "--describe", "--slow-tier=memory", "--slow-bytes=1KiB"},
+                "slow tier 'memory': expected at least 1536 bytes, which one page takes, but got 1024; raise memory.slow.bytes (--slow-bytes)");
 }
 
 /// A started request's logits are an open file; the limit must hold them all before one is started.

@@ -462,24 +462,30 @@ TEST(StackedTier, FilesThatTheirFileSystemCannotHoldAreRefused) {
   EXPECT_EQ(plan.memoryBytes, 10 * (4096 + 24) + 20u);
   tiers[1].bytes = uint64_t(1) << 43; // 2^30 slots
   uint64_t free = std::filesystem::space(folder / "").available;
-  runtime::Status status = runtime::planTiers(tiers, 4096, plan);
+  runtime::Status status = runtime::checkFreeSpace(tiers, 4096);
+  EXPECT_TRUE(runtime::planTiers(tiers, 4096, plan).ok()) << "which is arithmetic";
   if (free < tiers[1].bytes) {
     EXPECT_EQ(status.code(), QUIRE_INVALID_ARGUMENT);
     EXPECT_TRUE(has(status.text(), "/pages: expected a file that fits into the ")) << status.text();
     EXPECT_TRUE(has(status.text(), " bytes; lower memory.slower (--slow-bytes)")) << status.text();
-    EXPECT_TRUE(has(runtime::planTiers({tiers[1]}, 4096, plan).text(), " bytes; lower memory.slow.bytes (--slow-bytes)"));
+    EXPECT_TRUE(has(runtime::checkFreeSpace({tiers[1]}, 4096).text(), " bytes; lower memory.slow.bytes (--slow-bytes)"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "pages"));
   // Each fits, both do not.
   tiers[0] = tiers[1];
   tiers[0].bytes = tiers[1].bytes = free / 5 * 3;
   if (free < uint64_t(1) << 43) {
-    EXPECT_TRUE(has(runtime::planTiers(tiers, 4096, plan).text(), " of other slow tiers on it")) << free;
+    EXPECT_TRUE(has(runtime::checkFreeSpace(tiers, 4096).text(), " of other slow tiers on it")) << free;
   }
   tiers.resize(1);
-  EXPECT_TRUE(runtime::planTiers(tiers, 4096, plan).ok());
+  EXPECT_TRUE(runtime::checkFreeSpace(tiers, 4096).ok());
   ASSERT_TRUE(runtime::parseTier("memory", tiers[0].tier).ok());
   tiers[0].bytes = uint64_t(1) << 50;
   tiers.push_back(tiers[0]);
   EXPECT_TRUE(has(runtime::planTiers(tiers, 4096, plan).text(), "expected slow tiers of at most 2147483647 pages together, but got 4294967294"));
+  tiers[1].bytes = 4095;
+  EXPECT_EQ(runtime::planTiers(tiers, 4096, plan).text(),
+            "slow tier 'memory': expected at least 4096 bytes, which one page takes, but got 4095; raise memory.slower (--slow-bytes)");
+  std::swap(tiers[0], tiers[1]);
+  EXPECT_TRUE(has(runtime::planTiers(tiers, 4096, plan).text(), ", but got 4095; raise memory.slow.bytes (--slow-bytes)"));
 }

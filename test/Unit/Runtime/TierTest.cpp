@@ -379,7 +379,7 @@ TEST(TierMaking, QuotaGivesSlots) {
   tier.reset();
   EXPECT_FALSE(std::filesystem::exists(folder / "kv"));
   EXPECT_EQ(createTier(options, 8192, 4096 + 12287, clock, status), nullptr);
-  EXPECT_EQ(status.text(), "expected at least 16384 bytes for the slow tier, one page, but got 16383");
+  EXPECT_EQ(status.text(), "slow tier 'file:" + (folder / "kv").string() + "': expected at least 16384 bytes, which one page with the headers of the file takes, but got 16383");
   EXPECT_EQ(createTier(options, 0, 1 << 20, clock, status), nullptr);
   EXPECT_EQ(status.code(), QUIRE_INVALID_ARGUMENT);
 }
