@@ -13,6 +13,13 @@ namespace quire::runtime {
 
 using Json = nlohmann::ordered_json;
 
+std::optional<ReplayReport::Recorded> recordedRun(const Trace &trace) {
+  std::optional<PagerCounters> counters = recordedCounters(trace);
+  if (!counters || trace.fastPages == 0)
+    return std::nullopt;
+  return ReplayReport::Recorded{*counters, optimal(trace, trace.fastPages).misses};
+}
+
 Vitals vitalsOf(const ReplayReport &report, const ReplayReport::Run &run) {
   Vitals out;
   out.counters = run.result.counters;
@@ -42,6 +49,13 @@ static std::string line(const std::string &name, const OptimalCounts &counts, Ra
   return text;
 }
 
+static std::string line(const std::string &name, const PagerCounters &c, uint64_t optimalMisses) {
+  char stall[40];
+  std::snprintf(stall, sizeof(stall), "%.3f", static_cast<double>(c.stallNs) / 1e6);
+  OptimalCounts counts{c.demands, c.hits, c.misses, c.bytesInDemand + c.bytesInPrefetch, c.bytesOut};
+  return line(name, counts, gapToOptimum(c, optimalMisses), c.late, c.misses + c.prefetchIssued, stall);
+}
+
 static std::string headerOf(const ReplayReport &report) {
   const Trace &trace = *report.trace;
   std::string out = std::to_string(trace.events().size()) + " events; " + std::to_string(report.livePages) +
@@ -69,13 +83,10 @@ std::string replayText(const ReplayReport &report) {
   std::snprintf(title, sizeof(title), "%-11s %11s %9s %11s %9s %8s %11s %10s %12s\n", "policy", "hits", "late", "misses",
                 "hit rate", "gap", "loads", "MiB in", "stall ms");
   out += title;
-  for (const ReplayReport::Run &run : report.runs) {
-    const PagerCounters &c = run.result.counters;
-    char stall[40];
-    std::snprintf(stall, sizeof(stall), "%.3f", static_cast<double>(c.stallNs) / 1e6);
-    OptimalCounts counts{c.demands, c.hits, c.misses, c.bytesInDemand + c.bytesInPrefetch, c.bytesOut};
-    out += line(policyName(run.policy), counts, gapToOptimum(c, run.result.optimum.misses), c.late, run.result.loads(), stall);
-  }
+  if (report.recorded)
+    out += line("recorded", report.recorded->counters, report.recorded->optimalMisses);
+  for (const ReplayReport::Run &run : report.runs)
+    out += line(policyName(run.policy), run.result.counters, run.result.optimum.misses);
   if (report.withOptimum)
     out += line("opt", report.optimum, 0, 0, report.optimum.misses, "-");
   if (report.withDoctor)
@@ -133,6 +144,13 @@ std::string replayJson(const ReplayReport &report) {
               {"window", report.options.window},
               {"latency_ns", report.options.latencyNs},
               {"bandwidth", report.options.bandwidth}};
+  if (report.recorded) {
+    const PagerCounters &c = report.recorded->counters;
+    out["recorded"] = {{"fast_pages", trace.fastPages}, {"demands", c.demands},   {"hits", c.hits},
+                       {"late", c.late},                {"misses", c.misses},     {"prefetch_issued", c.prefetchIssued},
+                       {"stall_ns", c.stallNs},         {"opt_misses", report.recorded->optimalMisses}};
+    out["recorded"]["gap_to_optimum"] = *gapToOptimum(c, report.recorded->optimalMisses); // there are demands
+  }
   out["runs"] = runs;
   if (report.withOptimum)
     out["opt"] = {{"demands", report.optimum.demands},

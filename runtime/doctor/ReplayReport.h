@@ -6,6 +6,7 @@
 #include "doctor/Doctor.h"
 #include "residency/Replay.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,20 @@ struct ReplayReport {
   bool withOptimum = true;
   OptimalCounts optimum;
   bool withDoctor = false;
+  /// What the run did that the trace is of, with its own fast tier; nothing of it is simulated.
+  struct Recorded {
+    PagerCounters counters;
+    uint64_t optimalMisses;
+  };
+  std::optional<Recorded> recorded = std::nullopt;
 };
+
+/// None: the trace does not say how its demands ended, or how large its fast tier was.
+std::optional<ReplayReport::Recorded> recordedRun(const Trace &trace);
 
 Vitals vitalsOf(const ReplayReport &report, const ReplayReport::Run &run);
 
-/// A table with one line a policy, and "opt" if wanted.
+/// A table with one line for the recorded run, one a policy, and "opt" if wanted.
 std::string replayText(const ReplayReport &report);
 std::string replayJson(const ReplayReport &report);
 

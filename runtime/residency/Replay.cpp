@@ -443,6 +443,28 @@ Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &ou
   return success();
 }
 
+std::optional<PagerCounters> recordedCounters(const Trace &trace) {
+  PagerCounters c;
+  for (const TraceEvent &event : trace.events()) {
+    c.steps += event.kind == Kind::Step;
+    c.prefetchIssued += event.kind == Kind::Prefetch;
+    if (event.kind != Kind::Demand)
+      continue;
+    if (event.outcome == TraceEvent::Outcome::None)
+      return std::nullopt;
+    ++c.demands;
+    c.hits += event.outcome == TraceEvent::Outcome::Hit;
+    c.late += event.outcome == TraceEvent::Outcome::Late;
+    c.misses += event.outcome == TraceEvent::Outcome::Miss;
+    c.stallNs += static_cast<uint64_t>(event.duration);
+  }
+  c.bytesInDemand = c.misses * trace.pageBytes;
+  c.bytesInPrefetch = c.prefetchIssued * trace.pageBytes;
+  if (c.demands == 0)
+    return std::nullopt;
+  return c;
+}
+
 std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present, uint64_t *presentMisses) {
   ReplayOptions options;
   options.fastPages = fastPages;

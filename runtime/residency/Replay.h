@@ -57,6 +57,10 @@ struct ReplayResult {
 /// the trace lacks.
 Status replay(const Trace &trace, const ReplayOptions &options, ReplayResult &out);
 
+/// What the recorded run itself did, as the pager counted it: demands by their outcomes, prefetches, and what steps waited. None: the events do
+/// not say how demands ended.
+std::optional<PagerCounters> recordedCounters(const Trace &trace);
+
 /// The policy with the fewest misses on the trace, without prefetching; `present` if no other has fewer. None if the
 /// trace cannot be replayed. `presentMisses`, if given, are those of `present`.
 std::optional<PolicyKind> bestPolicy(const Trace &trace, uint32_t fastPages, PolicyKind present, uint64_t *presentMisses = nullptr);

@@ -43,7 +43,8 @@ is the one that a run with a slow tier records; Perfetto and chrome://tracing sh
   --help, --version
 
 Columns: hits found their page; late ones found it on its way; misses found neither. gap: loads above the fewest possible
-(opt), for each demand. stall: simulated time that steps wait for pages; an estimate to compare runs by.
+(opt), for each demand. stall: simulated time that steps wait for pages; an estimate to compare runs by. The line
+'recorded' is what the run did that the trace is of, with its own fast tier, prefetches and pins: measured, not simulated.
 Exit codes: 0 done; 1 bad usage or bad input.
 )";
 

@@ -34,7 +34,7 @@ static int run(const ReplayArguments &arguments) {
   Status status = Trace::read(arguments.trace, trace);
   if (!status.ok())
     return complain(status.text());
-  ReplayReport report{&trace, mostLivePages(trace), arguments.options, {}, arguments.withOptimum, {}, arguments.withDoctor};
+  ReplayReport report{&trace, mostLivePages(trace), arguments.options, {}, arguments.withOptimum, {}, arguments.withDoctor, recordedRun(trace)};
   uint64_t fast = fastPagesOf(arguments.fast, trace, report.livePages);
   if (fast < 2)
     return complain("--fast: expected at least 2 pages, but got " + std::to_string(fast));

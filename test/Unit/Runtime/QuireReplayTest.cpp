@@ -70,6 +70,46 @@ TEST_F(QuireReplay, AllPoliciesWithTheFastTierOfTheTrace) {
     EXPECT_NE(out.find(policy), std::string::npos) << policy;
 }
 
+/// Simulated policies do not fetch what the run fetched, so theirs are other numbers.
+TEST_F(QuireReplay, TheRecordedRunHasItsOwnLine) {
+  EXPECT_EQ(run({path(), "--json"}), 0) << err;
+  EXPECT_FALSE(json::parse(out).contains("recorded")) << "the demands of this trace have no outcomes";
+  Trace trace(100);
+  trace.pages = 4;
+  trace.pageBytes = 4096;
+  trace.fastPages = 2;
+  trace.numbering = {4, 1, true};
+  using Kind = TraceEvent::Kind;
+  using Outcome = TraceEvent::Outcome;
+  int64_t ns = 0;
+  auto note = [&](Kind kind, uint32_t page, Outcome outcome = Outcome::None) {
+    TraceEvent event;
+    event.kind = kind;
+    event.outcome = outcome;
+    event.page = page;
+    event.ns = ns += 1000;
+    trace.record(event);
+  };
+  for (uint32_t page : {0u, 1u, 2u, 3u})
+    note(Kind::Write, page);
+  for (Outcome outcome : {Outcome::Miss, Outcome::Late}) { // 0 1 2 0 1 2 with room for two of them
+    note(Kind::Step, 1);
+    note(Kind::Demand, 0, Outcome::Miss);
+    trace.waited(2500000);
+    note(Kind::Prefetch, 2);
+    note(Kind::Demand, 1, Outcome::Hit);
+    note(Kind::Demand, 2, outcome);
+  }
+  ASSERT_TRUE(trace.write((temporary / "recorded.json").string()).ok());
+  EXPECT_EQ(run({(temporary / "recorded.json").string(), "--policy=lru", "--fast=4", "--json"}), 0) << err;
+  // The best that two pages can do: 0 stays while the others are written, 1 and 2 are loaded, and 1 once more.
+  EXPECT_EQ(json::parse(out)["recorded"],
+            json::parse(R"({"fast_pages":2,"demands":6,"hits":2,"late":1,"misses":3,"prefetch_issued":2,"stall_ns":5000000,"opt_misses":3,"gap_to_optimum":0.3333333333333333})")) << out;
+  EXPECT_EQ(json::parse(out)["runs"][0]["metrics"]["gap_to_optimum"], 0.0) << "four pages hold all of them";
+  EXPECT_EQ(run({(temporary / "recorded.json").string(), "--policy=lru"}), 0) << err;
+  EXPECT_NE(out.find("\nrecorded              2         1           3     0.333    0.333           5        0.0        5.000\nlru "), std::string::npos) << out;
+}
+
 TEST_F(QuireReplay, JsonOfChosenPolicies) {
   EXPECT_EQ(run({path(), "--policy=lru,scan,opt", "--fast=50%", "--json"}), 0) << err;
   json result = json::parse(out);

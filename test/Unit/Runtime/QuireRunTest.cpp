@@ -2,6 +2,8 @@
 // The command line of quire-run: files, exit codes, interruption.
 #include "StartedQuireRun.h"
 #include "ToyReference.h"
+#include "doctor/Metrics.h"
+#include "doctor/ReplayReport.h"
 
 #include <algorithm>
 #include <chrono>
@@ -197,6 +199,14 @@ TEST_F(QuireRun, DoctorHasTheNumbersOfTheRun) {
   EXPECT_LT(std::stod(metrics["internal_fragmentation"]), 1) << errors();
   EXPECT_EQ(metrics["gap_to_optimum"], "none: no trace was recorded (--trace, quire_pool_trace), or not all of it");
   EXPECT_EQ(metrics["codec_error"], "none: the slow tier has no codec");
+  EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--kv-bytes=12KB", "--slow-tier=memory", "--slow-bytes=1MiB", "--doctor", "--trace=" + file("t.json")}), 0);
+  quire::runtime::Trace trace(0);
+  ASSERT_TRUE(quire::runtime::Trace::read(file("t.json"), trace).ok());
+  auto recorded = quire::runtime::recordedRun(trace); // the line that quire-replay prints
+  ASSERT_TRUE(recorded);
+  EXPECT_GT(recorded->counters.prefetchIssued, 0u);
+  std::string gap = quire::runtime::shown(quire::runtime::gapToOptimum(recorded->counters, recorded->optimalMisses));
+  EXPECT_NE(errors().find("\ngap_to_optimum          " + gap + "\n"), std::string::npos) << gap << errors();
   EXPECT_EQ(run({model(), "--requests=" + file("in.jsonl"), "--output=" + file("out.jsonl"), "--doctor"}), 0);
   EXPECT_NE(errors().find("\nslow_use                none: there is no slow tier\n"), std::string::npos) << errors();
 }
