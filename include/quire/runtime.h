@@ -250,7 +250,7 @@ typedef struct quire_tier_stats {
  * never moved, never grown; all of it is committed here, so that no step waits for memory. (With a slow tier and `stable_va` it has an address for every
  * page of all tiers, and the budget's memory is committed here for the first ones.) Fails with
  * QUIRE_OUT_OF_BLOCKS if the budget holds no block, and with QUIRE_OUT_OF_MEMORY, before it allocates anything, if the pool and
- * its tables are larger than the memory of the machine. `info` is needed during the call only. */
+ * its tables are larger than the memory of the machine, or than its control groups allow. `info` is needed during the call only. */
 quire_status quire_pool_create(const quire_model_info *info, const quire_pool_options *options, quire_pool **out);
 
 /* Ends the pool with all its sequences and blocks. Executors that use it keep its memory until they end. */

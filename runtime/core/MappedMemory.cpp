@@ -2,6 +2,8 @@
 // Mapping with optional alignment to huge pages.
 #include "core/MappedMemory.h"
 
+#include "core/ControlGroup.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -26,13 +28,14 @@ size_t MappedMemory::systemPage() {
   return size > 0 ? static_cast<size_t>(size) : smallPage;
 }
 
-uint64_t physicalMemory() {
+uint64_t physicalMemory(const std::string &root) {
   long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : UINT64_MAX;
+  uint64_t machine = pages > 0 && size > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(size) : UINT64_MAX;
+  return std::min(machine, groupMemory(root).limit);
 }
 
-uint64_t availableMemory() {
-  std::ifstream file("/proc/meminfo");
+static uint64_t availableOnMachine(const std::string &root) {
+  std::ifstream file(root + "/proc/meminfo");
   std::string line;
   unsigned long long kib;
   while (std::getline(file, line))
@@ -40,6 +43,8 @@ uint64_t availableMemory() {
       return uint64_t(kib) << 10;
   return UINT64_MAX;
 }
+
+uint64_t availableMemory(const std::string &root) { return std::min(availableOnMachine(root), groupMemory(root).available); }
 
 MappedMemory::MappedMemory(MappedMemory &&other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),

@@ -7,14 +7,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace quire::runtime {
 
-/// Bytes of memory that this machine has; UINT64_MAX if unknown.
-uint64_t physicalMemory();
+/// Bytes of memory that this process may have, of the machine's and of its control groups' the least; UINT64_MAX if unknown. `root` is put
+/// before the paths of control groups.
+uint64_t physicalMemory(const std::string &root = "");
 
-/// Bytes that programs can take now without making the system swap; UINT64_MAX if unknown.
-uint64_t availableMemory();
+/// Bytes that the process can take now without making the system swap, or reaching the limit of a control group; UINT64_MAX if unknown. `root` is
+/// put before all paths.
+uint64_t availableMemory(const std::string &root = "");
 
 class MappedMemory {
 public:

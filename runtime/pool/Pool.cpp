@@ -33,7 +33,7 @@ static Status checkMemory(uint64_t budget, uint64_t blocks, uint64_t blockBytes,
   if (arena <= memory && tables <= memory - arena)
     return success();
   return failure(QUIRE_OUT_OF_MEMORY,
-                 "a kv budget of %llu bytes: expected a pool that fits into the %llu bytes of memory of this machine, "
+                 "a kv budget of %llu bytes: expected a pool that fits into the %llu bytes of memory that this process may have, "
                  "but got one of %llu bytes and %llu bytes of tables",
                  static_cast<unsigned long long>(budget), static_cast<unsigned long long>(memory),
                  static_cast<unsigned long long>(arena), static_cast<unsigned long long>(tables));

@@ -61,7 +61,7 @@ Status SizedPool::create(const Options &given, std::unique_ptr<SizedPool> &out) 
     return failure(QUIRE_INVALID_ARGUMENT, "bytes: expected at most %llu pages of the smallest size, but got %llu", ull(mostUnits), ull(units));
   uint64_t memory = physicalMemory(), arena = units * unit, tables = units * Buddy::bytesPerUnit();
   if (arena > memory || tables > memory - arena)
-    return failure(QUIRE_OUT_OF_MEMORY, "expected a pool that fits into the %llu bytes of memory of this machine, but got one of %llu bytes and %llu bytes of tables", ull(memory),
+    return failure(QUIRE_OUT_OF_MEMORY, "expected a pool that fits into the %llu bytes of memory that this process may have, but got one of %llu bytes and %llu bytes of tables", ull(memory),
                    ull(arena), ull(tables));
   // There are no more pages than units, and sequences have room for all of theirs from the beginning.
   options.mostPages = static_cast<size_t>(std::min<uint64_t>(given.mostPages, units + 1));

@@ -16,7 +16,7 @@ HostTier::HostTier(const HostTierOptions &options)
 std::unique_ptr<HostTier> HostTier::create(const HostTierOptions &options, Status &status) {
   uint64_t bytes, tables = options.slots * (BlockAllocator::bytesPerBlock() + sizeof(Entry));
   if (__builtin_mul_overflow(options.pageBytes, uint64_t(options.slots), &bytes) || bytes > physicalMemory() - std::min(tables, physicalMemory())) {
-    status = failure(QUIRE_OUT_OF_MEMORY, "expected a slow tier that fits into the machine's memory of %" PRIu64 " bytes, but got %" PRIu32 " slots of %" PRIu64 " bytes", physicalMemory(), options.slots, options.pageBytes);
+    status = failure(QUIRE_OUT_OF_MEMORY, "expected a slow tier that fits into the %" PRIu64 " bytes of memory that this process may have, but got %" PRIu32 " slots of %" PRIu64 " bytes", physicalMemory(), options.slots, options.pageBytes);
     return nullptr;
   }
   std::unique_ptr<HostTier> tier(new HostTier(options));
