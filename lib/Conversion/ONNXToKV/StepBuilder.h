@@ -67,6 +67,8 @@ private:
   mlir::Value emitRows(mlir::Location loc, const RoledValue &rows, int64_t heads, int64_t features);
   mlir::Value emitLogits(mlir::Location loc, mlir::Value value, bool selected);
   mlir::Value positions(mlir::Location loc);
+  mlir::Value zeroOfEachRow(mlir::Location loc);
+  mlir::Value repeatRow(mlir::Location loc, mlir::Value row, mlir::RankedTensorType type);
   mlir::Value constant(mlir::Location loc, llvm::ArrayRef<int64_t> values, mlir::Type element, llvm::ArrayRef<int64_t> shape);
   mlir::Value vectorConstant(mlir::Location loc, llvm::ArrayRef<int64_t> values);
 
@@ -94,7 +96,7 @@ private:
   mlir::OpBuilder builder;
   std::string failureReason;
 
-  mlir::Value ids, batch, positionRows;
+  mlir::Value ids, batch, positionRows, zeroRows;
   /// (key state, value state) -> the state's value in the step, and whether the step's rows are appended.
   struct StepState {
     mlir::Value value;

@@ -37,6 +37,39 @@ Value StepBuilder::emitReshape(Location loc, Value input, RankedTensorType type)
   return onnx::ReshapeOp::create(builder, loc, type, input, vectorConstant(loc, shape));
 }
 
+/// `[rows]` of 0: whatever a position is, 0 times it is 0.
+Value StepBuilder::zeroOfEachRow(Location loc) {
+  if (!zeroRows) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(positions(loc).getDefiningOp());
+    auto type = RankedTensorType::get({ShapedType::kDynamic}, builder.getI64Type());
+    Value rows = emitReshape(loc, positionRows, type);
+    zeroRows = onnx::MulOp::create(builder, loc, type, rows, constant(loc, {0}, builder.getI64Type(), {}));
+  }
+  return zeroRows;
+}
+
+/// A value that is the same for every row, as `type`, whose axes are its own, aligned on the right. The number of rows is in no operand but the positions, so the value is
+/// a table of one row of which each row of the step takes that one: its bits. Null if it has several rows.
+Value StepBuilder::repeatRow(Location loc, Value row, RankedTensorType type) {
+  auto rowType = cast<RankedTensorType>(row.getType());
+  SmallVector<int64_t> shape(type.getRank() - rowType.getRank(), 1);
+  llvm::append_range(shape, rowType.getShape());
+  const int64_t *axis = llvm::find(type.getShape(), ShapedType::kDynamic);
+  int64_t rows = axis - type.getShape().begin();
+  if (axis == type.getShape().end() || shape[rows] != 1)
+    return nullptr;
+  Value table = emitReshape(loc, row, RankedTensorType::get(shape, type.getElementType()));
+  shape[rows] = ShapedType::kDynamic;
+  auto repeated = RankedTensorType::get(shape, type.getElementType());
+  Value result = onnx::GatherOp::create(builder, loc, repeated, table, zeroOfEachRow(loc), builder.getI64IntegerAttr(rows));
+  if (repeated == type)
+    return result;
+  SmallVector<int64_t> target(type.getShape());
+  target[rows] = 1; // the rows are there
+  return onnx::ExpandOp::create(builder, loc, type, result, vectorConstant(loc, target));
+}
+
 /// An integer expression over the position and generic indices, broadcast to `extents`.
 Value StepBuilder::emitExpr(Location loc, Expr e, ArrayRef<Expr> extents, int tokenAxis) {
   Type i64 = builder.getI64Type();
@@ -127,10 +160,8 @@ Value StepBuilder::emitInteger(Value value) {
     return result;
   // What does not vary along an axis is repeated along it.
   SmallVector<int64_t> shape = llvm::map_to_vector(type->getShape(), [](int64_t size) { return ShapedType::isDynamic(size) ? -1 : size; });
-  if (llvm::is_contained(shape, -1) && resultType.hasStaticShape()) {
-    fail(loc, "not implemented: a constant repeated for every row");
-    return nullptr;
-  }
+  if (llvm::is_contained(shape, -1) && resultType.hasStaticShape())
+    return repeatRow(loc, result, *type);
   for (int64_t &size : shape)
     size = size == -1 ? 1 : size;
   return onnx::ExpandOp::create(builder, loc, *type, result, vectorConstant(loc, shape));
@@ -190,13 +221,20 @@ Value StepBuilder::emitClone(Operation *op, Value value) {
     if (data.getType() == *type)
       return data;
     SmallVector<int64_t> shape = llvm::map_to_vector(type->getShape(), [](int64_t size) { return ShapedType::isDynamic(size) ? -1 : size; });
-    if (llvm::is_contained(shape, -1) && cast<ShapedType>(data.getType()).hasStaticShape()) {
-      fail(op, "not implemented: a constant repeated for every row");
-      return nullptr;
-    }
+    if (llvm::is_contained(shape, -1) && cast<ShapedType>(data.getType()).hasStaticShape())
+      return repeatRow(loc, data, *type);
     for (int64_t &size : shape)
       size = size == -1 ? 1 : size;
     return onnx::ExpandOp::create(builder, loc, *type, data, vectorConstant(loc, shape));
+  }
+  if (auto filled = dyn_cast<onnx::ConstantOfShapeOp>(op)) {
+    SmallVector<int64_t> shape = llvm::map_to_vector(type->getShape(), [](int64_t size) { return ShapedType::isDynamic(size) ? 1 : size; });
+    auto rowType = RankedTensorType::get(shape, type->getElementType());
+    Attribute element = builder.getZeroAttr(type->getElementType());
+    if (auto given = filled.getValue())
+      element = *cast<DenseElementsAttr>(*given).getValues<Attribute>().begin();
+    Value row = onnx::ConstantOp::create(builder, loc, rowType, DenseElementsAttr::get(rowType, element));
+    return rowType == *type ? row : repeatRow(loc, row, *type);
   }
   if (isa<onnx::TileOp>(op)) {
     Value data = emit(op->getOperand(0));

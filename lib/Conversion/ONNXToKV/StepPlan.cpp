@@ -391,6 +391,8 @@ bool StepBuilder::planClone(Operation *op, Value value, Plan &plan) {
     llvm::erase_if(plan.needs, [&](Value operand) { return isEmpty(operand); });
   if (isa<onnx::ReshapeOp, onnx::ExpandOp, onnx::SqueezeOp, onnx::UnsqueezeOp, onnx::FlattenOp, onnx::SliceOp>(op))
     plan.needs.truncate(1); // where the data goes is said by the type
+  else if (isa<onnx::ConstantOfShapeOp>(op))
+    plan.needs.clear(); // likewise
   else if (isa<onnx::SplitOp, onnx::TileOp>(op))
     plan.needs.truncate(1);
   else if (movesSelectedRows(op, value))

@@ -51,17 +51,24 @@ FORMS = {
         after("%before", ["%far = onnx.constant dense<-33> : tensor<i64>",
                           "%before = onnx.Add %q_index, %far : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>"], POSITIONS, "%q_index"),
         "the position leads to an index outside of the table, or to one that is not known"),
-    "repeated-integer": (
-        after("%typed", ["%types = onnx.Expand %zero, %ishape : (tensor<i64>, tensor<2xi64>) -> tensor<?x?xi64>",
-                         f"%of_type = onnx.Gather %embed, %types {{axis = 0 : i64}} : (tensor<6x8xf32>, tensor<?x?xi64>) -> {ROWS}",
-                         f"%typed = onnx.Add %x0, %of_type : ({ROWS}, {ROWS}) -> {ROWS}"], EMBEDDED, "%x0"),
-        "not implemented: a constant repeated for every row"),
-    "repeated-row": (
-        after("%biased", ["%row = onnx.constant dense<1.0> : tensor<1x1x8xf32>", "%eight = onnx.constant dense<8> : tensor<1xi64>",
+    "repeated-length": (
+        after("%longer", ["%length = onnx.Cast %l {to = f32} : (tensor<i64>) -> tensor<f32>", "%eight = onnx.constant dense<8> : tensor<1xi64>",
                           "%shape = onnx.Concat %ishape, %eight {axis = 0 : i64} : (tensor<2xi64>, tensor<1xi64>) -> tensor<3xi64>",
-                          f"%rows = onnx.Expand %row, %shape : (tensor<1x1x8xf32>, tensor<3xi64>) -> {ROWS}",
+                          f"%rows = onnx.Expand %length, %shape : (tensor<f32>, tensor<3xi64>) -> {ROWS}",
+                          f"%longer = onnx.Add %o2, %rows : ({ROWS}, {ROWS}) -> {ROWS}"]),
+        "data depends on the call length, not only on the position"),
+    "repeated-parts": (
+        after("%biased", ["%many = onnx.constant dense<[1, 8]> : tensor<2xi64>", "%pshape8 = onnx.Mul %ishape, %many : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>",
+                          "%half = onnx.constant dense<0.5> : tensor<f32>", "%flat = onnx.Expand %half, %pshape8 : (tensor<f32>, tensor<2xi64>) -> tensor<?x?xf32>",
+                          "%by_eight = onnx.constant dense<[0, -1, 8]> : tensor<3xi64>", f"%rows = onnx.Reshape %flat, %by_eight : (tensor<?x?xf32>, tensor<3xi64>) -> {ROWS}",
                           f"%biased = onnx.Add %o2, %rows : ({ROWS}, {ROWS}) -> {ROWS}"]),
-        "onnx.Expand: not implemented: a constant repeated for every row"),
+        "onnx.Expand: not implemented: on an axis that folds tokens with another axis"),
+    "several-rows": (
+        after("%biased", ["%four_rows = onnx.constant dense<1.0> : tensor<1x4x8xf32>", "%eight = onnx.constant dense<8> : tensor<1xi64>",
+                          "%shape = onnx.Concat %ishape, %eight {axis = 0 : i64} : (tensor<2xi64>, tensor<1xi64>) -> tensor<3xi64>",
+                          f"%rows = onnx.Expand %four_rows, %shape : (tensor<1x4x8xf32>, tensor<3xi64>) -> {ROWS}",
+                          f"%biased = onnx.Add %o2, %rows : ({ROWS}, {ROWS}) -> {ROWS}"]),
+        "the cached branch of the graph is right for calls of one token only"),
     "slice-bounds": (
         after("%twice", ["%l1 = onnx.Unsqueeze %l, %v0 : (tensor<i64>, tensor<1xi64>) -> tensor<1xi64>", "%any = onnx.constant dense<-1> : tensor<1xi64>",
                          "%four = onnx.constant dense<4> : tensor<1xi64>",
