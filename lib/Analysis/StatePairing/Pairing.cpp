@@ -17,6 +17,20 @@ void Pairing::reason(const Twine &why) {
     model.reasons.push_back(std::move(text));
 }
 
+/// What is wrong in one place of the graph reaches every output behind it; it is one reason.
+void Pairing::reasonOfOutput(const std::string &output, StringRef why) {
+  OutputReason &known = outputReasons[why];
+  if (known.count++ == 0) {
+    known.first = output;
+    known.at = model.reasons.size();
+    model.reasons.emplace_back();
+  }
+  std::string others =
+      known.count > 1 ? " (and " + std::to_string(known.count - 1) + " more)"
+                      : "";
+  model.reasons[known.at] = (Twine(known.first) + others + ": " + why).str();
+}
+
 bool Pairing::fail(AttentionSite &site, const Twine &why) {
   if (site.reason.empty())
     site.reason = why.str();
@@ -339,7 +353,7 @@ void Pairing::readOutputs() {
     std::string name = "output '" + in.outputName(i) + "'";
     Leaves l = ctx.leavesOf(t->element);
     if (l.bad) {
-      reason(name + ": " + l.bad->name);
+      reasonOfOutput(name, l.bad->name);
       continue;
     }
     if (!l.past.empty())
@@ -370,7 +384,7 @@ void Pairing::readOutputs() {
       (void)model.isTokenWise(out.value.value, &why);
     }
     if (!why.empty())
-      reason(name + ": " + why);
+      reasonOfOutput(name, why);
     int token = last ? -1 : model.tokenAxis(out.value.value);
     for (auto [axis, d] : llvm::enumerate(t->extents)) {
       AxisRole role;

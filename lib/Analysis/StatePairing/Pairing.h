@@ -70,6 +70,7 @@ private:
 
   bool fail(AttentionSite &site, const llvm::Twine &why);
   void reason(const llvm::Twine &why);
+  void reasonOfOutput(const std::string &output, llvm::StringRef why);
   Expr oldRow() { return ctx.index("ko", in.P); }
   Expr newRow() {
     return ctx.isConst(in.L, 1) ? ctx.num(0) : ctx.index("kn", in.L);
@@ -80,6 +81,13 @@ private:
   RaisedModel &model;
   llvm::SmallVector<std::optional<PresentRows>> presents; // per state
   llvm::StringMap<std::string> unpaired; // why an output is no present of it
+  /// Outputs that one cause has made reasons of.
+  struct OutputReason {
+    std::string first; // of the outputs
+    size_t at = 0;     // in model.reasons
+    unsigned count = 0;
+  };
+  llvm::StringMap<OutputReason> outputReasons; // by cause
 };
 
 } // namespace quire

@@ -129,8 +129,10 @@ static void describe(const RaisedModel &model, const AttentionOrigins &origins, 
 LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseReport &report) {
   auto source = module.lookupSymbol<func::FuncOp>("main");
   auto entries = module.getOps<onnx::EntryOp>();
-  if (!source || entries.empty())
-    return module.emitError() << "expected an imported model with @main and onnx.entry";
+  if (!source || entries.empty()) { // without the module, which a diagnostic of its own would print
+    bool isRaised = !module.getOps<kv::EntryOp>().empty();
+    return emitError(module.getLoc()) << "expected an imported model with @main and onnx.entry" << (isRaised ? ", but got one that is raised already: say its phase by compile-from" : "");
+  }
   onnx::EntryOp entry = *entries.begin();
   AnalysisOptions analysis;
   analysis.weightFolder = options.weightFolder;
@@ -138,11 +140,11 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
     auto [name, roleText] = text.rsplit('=');
     auto names = llvm::map_range(entry.getInputs(), [](Attribute a) { return cast<StringAttr>(a).getValue(); });
     if (text.contains('=') && !llvm::is_contained(names, name))
-      return module.emitError() << "the model has no input '" << name << "': expected one of " << llvm::join(names, ", ") << " in NAME=ROLE, but got '" << text
+      return emitError(module.getLoc()) << "the model has no input '" << name << "': expected one of " << llvm::join(names, ", ") << " in NAME=ROLE, but got '" << text
                                 << "'";
     std::optional<InputRole> role = parseInputRole(roleText);
     if (!role)
-      return module.emitError() << "expected NAME=ROLE with a role of " << inputRoleNames() << ", but got '" << text << "'";
+      return emitError(module.getLoc()) << "expected NAME=ROLE with a role of " << inputRoleNames() << ", but got '" << text << "'";
     analysis.inputRoles[name] = *role;
   }
   addRolesOfFusedOperands(source, analysis.inputRoles);

@@ -91,11 +91,11 @@ struct Paginate : quire::kv::impl::PaginatePassBase<Paginate> {
 
   void runOnOperation() override {
     if (blockTokens < 1 || !llvm::isPowerOf2_64(blockTokens)) {
-      getOperation().emitError() << "expected a block of a power of two of tokens, but got " << int64_t(blockTokens);
+      emitError(getOperation().getLoc()) << "expected a block of a power of two of tokens, but got " << int64_t(blockTokens);
       return signalPassFailure();
     }
     if (!storedElement(kvType, Float32Type::get(&getContext()))) {
-      getOperation().emitError() << "expected kv-type model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2, but got '" << kvType << "'";
+      emitError(getOperation().getLoc()) << "expected kv-type model, f16, bf16, int8, int4, fp8_e4m3 or fp8_e5m2, but got '" << kvType << "'";
       return signalPassFailure();
     }
     moveSelectsUp(getOperation());

@@ -356,7 +356,7 @@ struct DecomposeAttention : impl::DecomposeAttentionPassBase<DecomposeAttention>
     AttentionOrigins origins;
     std::string why;
     if (failed(decomposeAttention(getOperation(), origins, why))) {
-      getOperation().emitError() << why;
+      emitError(getOperation().getLoc()) << why; // not with the whole module
       signalPassFailure();
     }
   }

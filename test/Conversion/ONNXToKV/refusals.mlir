@@ -5,7 +5,21 @@
 // RUN: not quire-opt %S/raise-attention.mlir --raise-attention=input-role=nothing=state 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: the model has no input 'nothing': expected one of a, b, c, d in NAME=ROLE, but got 'nothing=state'
 // RUN: not quire-opt %s --raise-attention 2>&1 | FileCheck %s --check-prefix=EMPTY
-// EMPTY: error: expected an imported model with @main and onnx.entry
+// EMPTY: error: expected an imported model with @main and onnx.entry{{$}}
+
+// A model that is raised already. No diagnostic about a whole module prints it.
+// RUN: quire-opt %S/raise-attention.mlir --raise-attention -o %t.raised.mlir
+// RUN: not quire-opt %t.raised.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=RAISED --implicit-check-not="see current operation"
+// RUN: not quire-opt %t.raised.mlir --paginate=block-tokens=12 2>&1 | FileCheck %s --check-prefix=BLOCK --implicit-check-not="see current operation"
+// RUN: not quire-opt %t.raised.mlir --paginate=kv-type=f33 2>&1 | FileCheck %s --check-prefix=TYPE --implicit-check-not="see current operation"
+// RAISED: error: expected an imported model with @main and onnx.entry, but got one that is raised already: say its phase by compile-from
+// BLOCK: error: expected a block of a power of two of tokens, but got 12
+// TYPE: error: expected kv-type model, {{.*}}, but got 'f33'
+
+// One cause that reaches several outputs is one reason.
+// RUN: sed 's/%%x = onnx.Add %%x0, %%pos/%%all = onnx.constant dense<1> : tensor<1xi64>\n  %%mixed = onnx.ReduceMean %%x0, %%all {keepdims = 1 : i64, noop_with_empty_axes = 0 : i64} : (tensor<?x?x8xf32>, tensor<1xi64>) -> tensor<?x?x8xf32>\n  %%x = onnx.Add %%mixed, %%pos/' %S/raise-attention.mlir > %t.mixed.mlir
+// RUN: not quire-opt %t.mixed.mlir --raise-attention 2>&1 | FileCheck %s --check-prefix=MIXED --implicit-check-not=ReduceMean
+// MIXED: error: not raised: output 'e' (and 2 more): ReduceMean {{.*}}
 
 // A key that is after the query is visible: not causal.
 // RUN: sed 's/onnx.Greater %%k_index, %%q_column/onnx.Less %%k_index, %%q_column/' %S/raise-attention.mlir > %t.less.mlir
