@@ -25,6 +25,8 @@ public:
         found(op, "not implemented: " + nameOf(op) + ", whose cache is in pages already");
       else if (auto past = pastOf(op))
         foundRecurrent(op, *past);
+      else if (isa<onnx::MSMoEOp, onnx::MSQMoEOp>(op) || choosesExperts(op))
+        found(op, "not implemented: mixtures of experts, which " + nameOf(op) + (isa<onnx::TopKOp>(op) ? " chooses" : " is"));
     });
     for (BlockArgument argument : source.getArguments())
       lookAtInput(argument);
@@ -64,6 +66,28 @@ private:
     if (isa<NoneType>(past.getType()))
       return found(op, "not implemented: " + nameOf(op) + ", which takes a state from token to token");
     found(op, "not implemented: recurrent states, which " + nameOf(op) + " replaces in every call");
+  }
+
+  /// A choice among a fixed number of things, on which a product depends. Keys that are chosen are as many as there are positions, and a choice of
+  /// tokens only leaves the graph.
+  static bool choosesExperts(Operation *op) {
+    auto choice = dyn_cast<onnx::TopKOp>(op);
+    auto scores = choice ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
+    if (!scores || scores.getRank() == 0)
+      return false;
+    int64_t axis = choice.getAxis() < 0 ? choice.getAxis() + scores.getRank() : choice.getAxis();
+    if (axis < 0 || axis >= scores.getRank() || scores.isDynamicDim(axis))
+      return false;
+    SmallVector<Operation *> worklist{op};
+    SmallPtrSet<Operation *, 16> seen;
+    while (!worklist.empty())
+      for (Operation *user : worklist.pop_back_val()->getUsers()) {
+        if (isProduct(user))
+          return true;
+        if (seen.insert(user).second)
+          worklist.push_back(isa<onnx::YieldOp>(user) ? user->getParentOp() : user);
+      }
+    return false;
   }
 
   /// Hidden states are multiplied by weights; rows of a cache are not, they were already.

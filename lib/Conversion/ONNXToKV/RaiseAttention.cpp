@@ -43,8 +43,11 @@ static StringRef maskName(MaskKind kind) {
 static std::string unsupported(const AttentionSite &site, const RaisedModel &model) {
   if (site.mask == MaskKind::Full || site.mask == MaskKind::Prefix || site.mask == MaskKind::Other)
     return ("not implemented: a mask of kind " + maskName(site.mask)).str();
-  if (site.biasKind == BiasKind::Region)
-    return "not implemented: a bias that is no ALiBi slope";
+  if (site.biasKind == BiasKind::Region) {
+    bool isRounded = false; // by a cast to a type that does not have every position
+    ExprContext::walk(site.bias, [&](Expr e) { isRounded |= e->isCall(Fn::Named) && e->name == "rounded"; });
+    return (isRounded ? "not implemented: a bias of rounded positions: " : "not implemented: a bias that is no ALiBi slope: ") + model.context().str(site.bias).substr(0, 200);
+  }
   for (auto [head, kvHead] : llvm::enumerate(site.kvHeadOfQueryHead))
     if (site.kvHeads == 0 || site.heads % site.kvHeads != 0 || kvHead != int(head / (site.heads / site.kvHeads)))
       return "query heads do not map to KV heads by h / (heads / kv heads)";
@@ -162,15 +165,20 @@ LogicalResult raiseModel(ModuleOp module, const RaiseOptions &options, RaiseRepo
   if (failed(model))
     return failure();
   describe(*model, origins, entry, source, report);
-  if (!report.reasons.empty()) {
+  auto causes = [&] {
     SmallVector<std::string> names = llvm::map_to_vector(report.inputs, [](const InputReport &input) { return input.name; });
-    if (std::vector<std::string> causes = causesOfRefusal(source, names, model->inputRoles); !causes.empty())
-      report.reasons = std::move(causes);
+    return causesOfRefusal(source, names, model->inputRoles);
+  };
+  if (!report.reasons.empty()) {
+    if (std::vector<std::string> found = causes(); !found.empty())
+      report.reasons = std::move(found);
     return success();
   }
   StepBuilder builder(copy, *model);
   func::FuncOp step = builder.build();
   if (!step) {
+    if (report.reasons = causes(); !report.reasons.empty())
+      return success();
     report.reasons.push_back(builder.reason().str());
     for (LayerReport &layer : report.layers)
       layer.reason = builder.reason().str();

@@ -66,3 +66,38 @@ func.func @main(%hidden: tensor<?x?x8xf32>) -> tensor<?x?x8xf32> {
   %k = onnx.MatMul %same, %w : (tensor<?x?x8xf32>, tensor<8x8xf32>) -> tensor<?x?x8xf32>
   return %k : tensor<?x?x8xf32>
 }
+
+// -----
+
+// The router's choice decides which weights a token is multiplied by; a choice of keys, of which there are as many as positions, would be another matter.
+// CHECK: error: not raised: node 'router': not implemented: mixtures of experts, which TopK chooses{{$}}
+onnx.entry @main {inputs = ["a"], outputs = ["x"]}
+func.func @main(%ids: tensor<?x?xi64>) -> tensor<?x?x8xf32> {
+  %embed = onnx.constant dense<1.0> : tensor<6x8xf32>
+  %w = onnx.constant dense<1.0> : tensor<8x4xf32>
+  %two = onnx.constant dense<2> : tensor<1xi64>
+  %x = onnx.Gather %embed, %ids {axis = 0 : i64} : (tensor<6x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+  %s = onnx.MatMul %x, %w : (tensor<?x?x8xf32>, tensor<8x4xf32>) -> tensor<?x?x4xf32>
+  %values, %which = onnx.TopK %s, %two {axis = -1 : i64} : (tensor<?x?x4xf32>, tensor<1xi64>) -> (tensor<?x?x2xf32>, tensor<?x?x2xi64>) loc("router")
+  %p = onnx.Softmax %values {axis = -1 : i64} : (tensor<?x?x2xf32>) -> tensor<?x?x2xf32>
+  %experts = onnx.constant dense<1.0> : tensor<2x8xf32>
+  %y = onnx.MatMul %p, %experts : (tensor<?x?x2xf32>, tensor<2x8xf32>) -> tensor<?x?x8xf32>
+  return %y : tensor<?x?x8xf32>
+}
+
+// -----
+
+// What is chosen among the tokens, or only returned, is no expert.
+// CHECK: error: not raised: {{.*}}no attention with
+onnx.entry @main {inputs = ["a"], outputs = ["x", "y"]}
+func.func @main(%ids: tensor<?x?xi64>) -> (tensor<?x?x2xf32>, tensor<?x2x4xf32>) {
+  %embed = onnx.constant dense<1.0> : tensor<6x8xf32>
+  %w = onnx.constant dense<1.0> : tensor<8x4xf32>
+  %two = onnx.constant dense<2> : tensor<1xi64>
+  %x = onnx.Gather %embed, %ids {axis = 0 : i64} : (tensor<6x8xf32>, tensor<?x?xi64>) -> tensor<?x?x8xf32>
+  %s = onnx.MatMul %x, %w : (tensor<?x?x8xf32>, tensor<8x4xf32>) -> tensor<?x?x4xf32>
+  %values, %which = onnx.TopK %s, %two {axis = -1 : i64} : (tensor<?x?x4xf32>, tensor<1xi64>) -> (tensor<?x?x2xf32>, tensor<?x?x2xi64>)
+  %tokens, %of = onnx.TopK %x, %two {axis = 1 : i64} : (tensor<?x?x8xf32>, tensor<1xi64>) -> (tensor<?x2x8xf32>, tensor<?x2x8xi64>)
+  %y = onnx.MatMul %tokens, %w : (tensor<?x2x8xf32>, tensor<8x4xf32>) -> tensor<?x2x4xf32>
+  return %values, %y : tensor<?x?x2xf32>, tensor<?x2x4xf32>
+}

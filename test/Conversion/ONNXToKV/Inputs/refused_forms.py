@@ -157,10 +157,14 @@ FORMS = {
             "%hidden = onnx.And %after, %late : (tensor<?x?xi1>, tensor<?xi1>) -> tensor<?x?xi1>", "%bias = onnx.Where %hidden,"]))],
         "not implemented: a mask of kind prefix"),
     "bias": (
-        after("%s3", ["%square = onnx.Mul %k_index, %k_index : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>",
-                      "%far = onnx.Cast %square {to = f32} : (tensor<?xi64>) -> tensor<?xf32>",
+        after("%s3", ["%four = onnx.constant dense<4> : tensor<i64>", "%quarter = onnx.Div %k_index, %four : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64>",
+                      "%far = onnx.Cast %quarter {to = f32} : (tensor<?xi64>) -> tensor<?xf32>",
                       "%s3 = onnx.Add %s2, %far : (tensor<?x2x?x?xf32>, tensor<?xf32>) -> tensor<?x2x?x?xf32>"], "%w = onnx.Softmax %s2", "%s2"),
-        "not implemented: a bias that is no ALiBi slope"),
+        "not implemented: a bias that is no ALiBi slope: "),
+    "rounded-bias": (
+        after("%s3", ["%half = onnx.Cast %k_index {to = f16} : (tensor<?xi64>) -> tensor<?xf16>", "%far = onnx.Cast %half {to = f32} : (tensor<?xf16>) -> tensor<?xf32>",
+                      "%s3 = onnx.Add %s2, %far : (tensor<?x2x?x?xf32>, tensor<?xf32>) -> tensor<?x2x?x?xf32>"], "%w = onnx.Softmax %s2", "%s2"),
+        "not implemented: a bias of rounded positions: rounded(k)"),
     "cross-attention": (crossing(False), "not implemented: cross attention: no output continues state 'n'"),
     "cross-attention-returned": (crossing(True), "not implemented: cross attention: state 'n' is returned as it came"),
     "unknown-present": (
