@@ -69,7 +69,7 @@ public:
     int64_t together = std::gcd(groups, fitting(registers));
     Value low = e.mul(e.div(pages.from, lanes * together), together);
     Value high = e.mul(e.ceilDiv(pages.to, lanes * together), together);
-    int64_t mostPages = 3 * registers * 8 <= 2 * shape.accumulators() ? 8 : 4; // side by side: each has addresses in registers
+    int64_t mostPages = !shape.widens() && 3 * registers * 8 <= 2 * shape.accumulators() ? 8 : 4; // side by side: each has addresses in registers
     if (int64_t several = std::gcd(shape.tilePages, std::clamp<int64_t>(fitting(registers) / groups, 1, mostPages)); several > 1)
       emitScoresOfPages(several, groups);
     else
@@ -397,8 +397,9 @@ private:
   // tile, whatever is seen of it.
   Values sumOfSlots(ArrayRef<ValuePiece> pieces, ValueRange initial) {
     int64_t slots = shape.state.getBlock();
-    // Narrower vectors need a row in several passes, which is slower so. What decides is not the number of rows: a row has the same bits in any company.
-    if (shape.tilePages == 1 || shape.vectorBytes < 64)
+    // Narrower vectors need a row in several passes, which is slower so, and elements that widen need the registers. What decides is not the number
+    // of rows: a row has the same bits in any company.
+    if (shape.tilePages == 1 || shape.vectorBytes < 64 || shape.widens())
       return eachPage(initial, [&](Value page, ValueRange ofPage) {
         return eachSlot(page, slots, pages.from, pages.to, 1, ofPage,
                         [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
@@ -407,6 +408,8 @@ private:
     Value low = e.div(pages.from, together * strip()), high = e.ceilDiv(pages.to, together * strip());
     return e.loop(low, high, 1, initial, [&](Value group, ValueRange carried) {
       Value first = e.mul(group, together), begin = e.mul(first, strip()), end = e.add(begin, together * strip());
+      if (static_cast<int64_t>(carried.size()) > shape.accumulators() / 2) // which leave no registers for several slots at a time
+        return slotsThatAreSeen(first, together, pieces, carried);
       Value whole = e.both(e.atLeast(begin, pages.from), e.atLeast(pages.to, end));
       return e.choose(whole, [&] { return slotsOfStrips(first, together, pieces, carried); },
                       [&] { return slotsThatAreSeen(first, together, pieces, carried); });
