@@ -23,7 +23,7 @@ using namespace quire::cpu;
 namespace {
 
 constexpr int64_t cacheLine = 64;
-constexpr int64_t mostStreams = 4; // of values
+constexpr int64_t mostPages = 4; // side by side: each has addresses in registers
 
 // Features of V that are one vector, and where their elements begin in a row: in bytes of two codes, which half they are.
 struct ValuePiece {
@@ -69,7 +69,6 @@ public:
     int64_t together = std::gcd(groups, fitting(registers));
     Value low = e.mul(e.div(pages.from, lanes * together), together);
     Value high = e.mul(e.ceilDiv(pages.to, lanes * together), together);
-    int64_t mostPages = !shape.widens() && 3 * registers * 8 <= 2 * shape.accumulators() ? 8 : 4; // side by side: each has addresses in registers
     if (int64_t several = std::gcd(shape.tilePages, std::clamp<int64_t>(fitting(registers) / groups, 1, mostPages)); several > 1)
       emitScoresOfPages(several, groups);
     else
@@ -364,7 +363,7 @@ private:
     });
   }
 
-  // accumulator = accumulator * rescale + scores . value, over the slots that some row sees.
+  // accumulator = accumulator * rescale + scores . value, over the slots that some row sees, in ascending order.
   void emitValues() {
     SmallVector<ValuePiece> pieces = valuePieces(shape);
     size_t most = std::max<int64_t>(1, shape.accumulators() / (count + shape.widens() + shape.state.isHalved()));
@@ -384,70 +383,13 @@ private:
         sums.push_back(arith::MulFOp::create(e.builder, e.loc, old, e.broadcast(rescale, piece.features.width)));
       }
     }
-    sums = sumOfSlots(pieces, sums);
+    sums = eachPage(sums, [&](Value page, ValueRange ofPages) {
+      return eachSlot(page, shape.state.getBlock(), pages.from, pages.to, 1, ofPages,
+                      [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
+    });
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, piece] : llvm::enumerate(pieces))
         e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.features.offset)});
-  }
-
-  // Slots of a page that follow each other in memory, of which a few are read side by side where a tile has several pages.
-  int64_t strip() const { return std::gcd(shape.state.getBlock(), int64_t(16)); }
-
-  // The first slots of a few strips, then their second ones: streams side by side keep more of the memory busy than one. The order is that of the
-  // tile, whatever is seen of it.
-  Values sumOfSlots(ArrayRef<ValuePiece> pieces, ValueRange initial) {
-    int64_t slots = shape.state.getBlock();
-    // Narrower vectors need a row in several passes, which is slower so, and elements that widen need the registers. What decides is not the number
-    // of rows: a row has the same bits in any company.
-    if (shape.tilePages == 1 || shape.vectorBytes < 64 || shape.widens())
-      return eachPage(initial, [&](Value page, ValueRange ofPage) {
-        return eachSlot(page, slots, pages.from, pages.to, 1, ofPage,
-                        [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
-      });
-    int64_t strips = shape.tilePages * slots / strip(), together = std::gcd(strips, mostStreams);
-    Value low = e.div(pages.from, together * strip()), high = e.ceilDiv(pages.to, together * strip());
-    return e.loop(low, high, 1, initial, [&](Value group, ValueRange carried) {
-      Value first = e.mul(group, together), begin = e.mul(first, strip()), end = e.add(begin, together * strip());
-      if (static_cast<int64_t>(carried.size()) > shape.accumulators() / 2) // which leave no registers for several slots at a time
-        return slotsThatAreSeen(first, together, pieces, carried);
-      Value whole = e.both(e.atLeast(begin, pages.from), e.atLeast(pages.to, end));
-      return e.choose(whole, [&] { return slotsOfStrips(first, together, pieces, carried); },
-                      [&] { return slotsThatAreSeen(first, together, pieces, carried); });
-    });
-  }
-
-  Values slotsOfStrips(Value first, int64_t together, ArrayRef<ValuePiece> pieces, ValueRange initial) {
-    struct Strip {
-      std::pair<AttendBlock, AttendBlock> blocks;
-      Value inPage, inTile; // where it begins
-    };
-    SmallVector<Strip> strips;
-    for (int64_t i = 0; i < together; ++i) {
-      Value begin = e.mul(e.add(first, i), strip());
-      strips.push_back({pages.blocks(e.div(begin, shape.state.getBlock())), e.rem(begin, shape.state.getBlock()), begin});
-    }
-    return e.loop(e.index(0), e.index(strip()), 1, initial, [&](Value at, ValueRange carried) {
-      Values sums(carried);
-      for (const Strip &part : strips) {
-        std::tie(block, ahead) = part.blocks;
-        sums = valueStep(e.add(part.inPage, at), e.add(part.inTile, at), pieces, sums);
-      }
-      return sums;
-    });
-  }
-
-  // The same order, slot by slot.
-  Values slotsThatAreSeen(Value first, int64_t together, ArrayRef<ValuePiece> pieces, ValueRange initial) {
-    return e.loop(e.index(0), e.index(strip()), 1, initial, [&](Value at, ValueRange ofStrips) {
-      return e.loop(first, e.add(first, together), 1, ofStrips, [&](Value i, ValueRange carried) {
-        Value inTile = e.add(e.mul(i, strip()), at);
-        auto add = [&] {
-          std::tie(block, ahead) = pages.blocks(e.div(inTile, shape.state.getBlock()));
-          return valueStep(e.rem(inTile, shape.state.getBlock()), inTile, pieces, carried);
-        };
-        return e.choose(e.both(e.atLeast(inTile, pages.from), e.below(inTile, pages.to)), add, [&] { return Values(carried); });
-      });
-    });
   }
 
   Values valueStep(Value slot, Value inTile, ArrayRef<ValuePiece> pieces, ValueRange carried) {

@@ -115,18 +115,6 @@ void KernelEmitter::ifThen(Value condition, function_ref<void()> then, function_
   otherwise();
 }
 
-KernelEmitter::Values KernelEmitter::choose(Value condition, function_ref<Values()> then, function_ref<Values()> otherwise) {
-  auto branch = scf::IfOp::create(
-      builder, loc, condition,
-      [&](OpBuilder &, Location) {
-        scf::YieldOp::create(builder, loc, then());
-      },
-      [&](OpBuilder &, Location) {
-        scf::YieldOp::create(builder, loc, otherwise());
-      });
-  return Values(branch.getResults());
-}
-
 VectorType KernelEmitter::vectorType(int64_t width) { return VectorType::get({width}, builder.getF32Type()); }
 Value KernelEmitter::zeros(int64_t width) { return splat(0.0f, width); }
 Value KernelEmitter::splat(float value, int64_t width) {

@@ -65,9 +65,6 @@ public:
   void eachVector(int64_t extent, int64_t width, llvm::function_ref<void(Value, int64_t)> body);
   void ifThen(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
-  /// condition ? then() : otherwise(), of which one is computed.
-  Values choose(Value condition, llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise);
-
   /// Vectors of f32.
   mlir::VectorType vectorType(int64_t width);
   Value zeros(int64_t width);

@@ -2,25 +2,12 @@
 // RUN: quire-opt %s --lower-attend=break=window | FileCheck %s --check-prefix=BROKEN
 // RUN: quire-opt %s --lower-attend=tile-tokens=16 | FileCheck %s --check-prefix=PAGE
 // RUN: quire-opt %s --lower-attend=tile-tokens=50 | FileCheck %s --check-prefix=TILE
-// RUN: quire-opt %s --lower-attend=vector-bytes=64 | FileCheck %s --check-prefix=WIDE
 // RUN: not quire-opt %s --lower-attend=break=everything 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // BROKEN: arith.constant 100 : index
 // Scores of a tile: of one page, or of as many as are a power of two and no more than asked for.
 // PAGE: memref.alloca() {alignment = 64 : i64} : memref<12x16xf32>
 // TILE: memref.alloca() {alignment = 64 : i64} : memref<12x32xf32>
-// Rows of values are read from four pages in turn where vectors are wide, and in the same order where not all of them are seen.
-// WIDE: math.exp {{.*}} vector<8xf32>
-// WIDE: scf.if %{{.*}} -> (vector<16xf32>
-// WIDE-COUNT-8: kvrt.value_page
-// WIDE: scf.for
-// WIDE-COUNT-8: vector.load %{{.*}} : memref<2x16x64xf16>, vector<16xf16>
-// WIDE: } else {
-// WIDE: scf.for
-// WIDE: scf.for
-// WIDE: arith.cmpi slt
-// WIDE: scf.if
-// WIDE: vector.load %{{.*}} : memref<2x16x64xf16>, vector<16xf16>
 // UNKNOWN: expected break=causal, window, scale, heads, block or parts, but got 'everything'
 
 !state = !kvrt.state<heads = 2, key = 64, value = 64, element = f16, block = 16, lanes = 8>
