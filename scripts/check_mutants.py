@@ -78,6 +78,14 @@ def examine(mutant, source, build, log):
         path.write_text(text)
 
 
+def copy_changed(source, target):
+    """With the time of now: a file with its old time would look older than what was built of a mutant. One that is the same stays, as does what was built of it."""
+    source, target = pathlib.Path(source), pathlib.Path(target)
+    if not target.exists() or source.read_bytes() != target.read_bytes():
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="of mutants; none: all")
@@ -92,9 +100,9 @@ def run(chosen, scratch):
         target = source / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target, dirs_exist_ok=True)
+            shutil.copytree(ROOT / name, target, dirs_exist_ok=True, copy_function=copy_changed)
         else:
-            shutil.copy2(ROOT / name, target)
+            copy_changed(ROOT / name, target)
     with open(scratch / "log.txt", "w") as log:
         configured = subprocess.run(["cmake", "-S", source / "runtime", "-B", build, *COMPILERS], stdout=log, stderr=log).returncode == 0
         if not configured or not compiles(build, log):
