@@ -66,23 +66,24 @@ void attend(benchmark::State &state, AttendShape shape, int64_t sequences, int64
   report(state, static_cast<double>(sequences * (length + rows) * shape.tokenBytes()), 4.0 * static_cast<double>(rows * shape.layers * shape.heads * shape.features) * keys);
 }
 
-/// Of all threads: other programs on the machine take none of it.
-double cpuSeconds() {
+/// Of one thread the time that it computes, of which other programs on the machine take none; of several the time that passes, as a thread
+/// without work waits for it actively.
+double seconds(bool isOneThread) {
   timespec time;
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  ::clock_gettime(isOneThread ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 /// A decode step of attention over blocks in random places, against the faster one of two contiguous forms in the same run: the same
-/// blocks one after the other, and one block as long as the sequence. CPU times that follow each other, so that what slows the machine slows all.
-void attendPaged(benchmark::State &state, AttendShape shape, int64_t sequences, int64_t length) {
+/// blocks one after the other, and one block as long as the sequence. Times that follow each other, so that what slows the machine slows all.
+void attendPaged(benchmark::State &state, AttendShape shape, int64_t sequences, int64_t length, int64_t stepThreads) {
   constexpr double bar = 1.05;
   current.reset(); // its memory is wanted
   currentName.clear();
   AttendShape whole = shape;
   whole.blockTokens = length;
   auto make = [&](const AttendShape &form, bool shuffle) {
-    auto model = std::make_unique<KernelModel>(attendModule(form, sequences), sequences, sequences, sequences * length, threads, shuffle);
+    auto model = std::make_unique<KernelModel>(attendModule(form, sequences), sequences, sequences, sequences * length, stepThreads, shuffle);
     model->fill(sequences, length - 1);
     model->step(1);
     return model;
@@ -92,9 +93,9 @@ void attendPaged(benchmark::State &state, AttendShape shape, int64_t sequences, 
   for (auto _ : state) {
     double spent[3];
     for (size_t i = 0; i < 3; ++i) {
-      double before = cpuSeconds();
+      double before = seconds(stepThreads == 1);
       models[i]->step(1);
-      spent[i] = cpuSeconds() - before;
+      spent[i] = seconds(stepThreads == 1) - before;
       times[i].push_back(spent[i] * 1e3);
     }
     state.SetIterationTime(spent[0]);
@@ -150,8 +151,13 @@ void registerPaged() {
   };
   auto add = [](const Heads &heads, int64_t blockTokens, int64_t sequences, int64_t length) {
     AttendShape shape{heads.element, heads.query, heads.kv, heads.features, blockTokens, std::min<int64_t>(16, lanesHere()), heads.layers};
-    std::string name = std::string("attend_paged/") + heads.name + "/" + std::to_string(sequences) + "x" + std::to_string(length) + "/block:" + std::to_string(blockTokens);
-    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State &state) { attendPaged(state, shape, sequences, length); })->UseManualTime()->Unit(benchmark::kMillisecond);
+    std::string base = std::string("attend_paged/") + heads.name + "/" + std::to_string(sequences) + "x" + std::to_string(length) + "/block:" + std::to_string(blockTokens);
+    for (int64_t stepThreads : {int64_t(1), threads}) {
+      std::string name = base + (stepThreads == 1 ? "/one_thread" : "/all_threads");
+      benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State &state) { attendPaged(state, shape, sequences, length, stepThreads); })->UseManualTime()->Unit(benchmark::kMillisecond);
+      if (threads == 1)
+        break;
+    }
   };
   for (Heads heads : {Heads{"demo", 9, 3, 64, 8, "f32"}, Heads{"13B_layer", 40, 40, 128, 1, "f16"}})
     for (int64_t blockTokens : {16, 64}) {

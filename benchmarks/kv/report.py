@@ -38,8 +38,9 @@ by the clock. Measured with a load of {load} on {cores}.
 * `acquire_hit`: a page that is in memory, each time that a layer is acquired and released, in a pool with two tiers; by hand (`pin`); by a hash table with a list in order of use.
 * `fork`: a sequence of 4,096 tokens, the bar being 5 us and the time to copy its table; by copying the bytes of the demo's model.
 * `table_time`: a decode step that asks for its pages and does nothing, as share of one that also reads K and V once. What a real step does besides makes the share smaller.
-* `attend_paged`: attention over blocks of 16 or 64 tokens in random places, by one thread, as ratio to the faster of two contiguous forms: the same blocks in order, and one block as long as the sequence.
+* `attend_paged`: attention over blocks of 16 or 64 tokens in random places, by one thread and by all that a step has, as ratio to the faster of two contiguous forms: the same blocks in order, and one block as long as the sequence.
   Beside it the ratio to the first of these: what is lost by the places alone. The rest is what each block costs, its entry of the table and a round of the softmax; larger blocks have less of it.
+  By all threads it is the time that passes: the memory is what they wait for then, and streams that one thread reads faster are no gain.
 """
 
 

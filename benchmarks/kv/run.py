@@ -61,7 +61,7 @@ def write(path, results):
 def bars(tools, options):
     """Google Benchmark's own JSON, of the pool and of attention; single runs of each repetition."""
     least = 0.01 if options.quick else 0.1
-    for name, program, select in (("bars", "quire-kv-bench", []), ("attention", "quire-kernel-bench", ["--benchmark_filter=attend_paged", "--threads=1"])):
+    for name, program, select in (("bars", "quire-kv-bench", []), ("attention", "quire-kernel-bench", ["--benchmark_filter=attend_paged"])):
         found = tools.need(program) if name == "bars" else tools.find(program)
         if not found:
             say(f"no {program}: {name} left out")

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -17,6 +18,20 @@ using namespace quire::cpu;
 static constexpr int64_t foldedRows = 12;
 // A step has many rows per sequence when there are this many on average.
 static constexpr int64_t manyRows = 4;
+
+// With vectors of 64 bytes the memory is what one row waits for. See docs/Rationale/AttentionKernel.md.
+static bool isFastReader(const AttendShape &shape) { return shape.vectorBytes >= 64 && !shape.widens(); }
+
+// KV heads whose values in a block are read in one go: as many as have `bytesInOneGo`, or as there is room for in the first-level cache.
+static int64_t headsReadTogether(const AttendShape &shape) {
+  constexpr int64_t bytesInOneGo = int64_t(16) << 10, mostFolded = 16;
+  int64_t heads = shape.state.getHeads();
+  if (!isFastReader(shape))
+    return 1;
+  int64_t bytes = shape.state.getValue() * shape.state.getBlock() * shape.state.getElement().getIntOrFloatBitWidth() / 8;
+  int64_t runs = std::max(heads * bytes / bytesInOneGo, static_cast<int64_t>(llvm::divideCeil(heads * shape.group, mostFolded)));
+  return llvm::divideCeil(heads, std::clamp<int64_t>(runs, 1, heads));
+}
 
 AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   state = op.getState().getType();
@@ -43,6 +58,8 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   scale *= options.breakWith == "scale" ? 1.01f : 1.0f;
   window += options.breakWith == "window" && window ? 1 : 0;
   tileRows = group == 1 ? foldedRows / 2 : std::max<int64_t>(1, foldedRows / group);
+  taskHeads = headsReadTogether(*this);
+  asksTwice = isFastReader(*this) && prefetchPages;
   taskRows = (8 + tileRows - 1) / tileRows * tileRows;
 }
 

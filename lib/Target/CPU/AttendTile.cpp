@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 
 using namespace mlir;
 using namespace quire;
@@ -56,12 +55,15 @@ class Tile {
 public:
   using Values = KernelEmitter::Values;
 
+  // Folded rows [first, first + count) of the KV head that is number `inTask` of the task, null where it has only one.
   Tile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers, ArrayRef<AttendRow> rows,
-       const AttendPages &pages, int64_t first, int64_t count)
-      : e(emitter), shape(shape), buffers(buffers), rows(rows), pages(pages), first(first), count(count),
-        lanes(shape.lanes()), elementBytes(shape.state.getKeyPageType().getElementTypeBitWidth() / 8) {}
+       const AttendPages &pages, Value inTask, int64_t first, int64_t count)
+      : e(emitter), shape(shape), buffers(buffers), rows(rows), pages(pages), head(pages.headOf(inTask)),
+        base(inTask ? e.mul(inTask, shape.group) : Value()), first(first), count(count), lanes(shape.lanes()),
+        elementBytes(shape.state.getKeyPageType().getElementTypeBitWidth() / 8) {}
 
-  void emit() {
+  // The step of the softmax: what lies in `scores` are weights then.
+  void emitStep() {
     int64_t groups = shape.state.getBlock() / lanes;
     // A group may take several registers. Of bytes of two codes, each half has sums of its own, and the bytes stay in a register.
     int64_t halves = 1 + shape.state.isHalved();
@@ -77,7 +79,24 @@ public:
     emitWeights(low, high);
     if (buffers.pageSums)
       e.ifThen(pages.watched, [&] { emitPageSums(low, high); });
-    emitValues();
+  }
+
+  // accumulator = accumulator * rescale + weights . value, over the slots that some row sees, in ascending order.
+  void emitValues() {
+    eachPieces([&](ArrayRef<ValuePiece> pieces) {
+      Values sums = rescaled(pieces);
+      sums = eachPage(sums, [&](Value page, ValueRange ofPages) { return emitSlots(page, pieces, ofPages); });
+      keep(pieces, sums);
+    });
+  }
+
+  // The same in two steps, the second one for each page in ascending order.
+  void emitRescale() {
+    eachPieces([&](ArrayRef<ValuePiece> pieces) { keep(pieces, rescaled(pieces)); });
+  }
+  void emitValuesOfPage(Value page, const AttendPage &parts) {
+    current = parts;
+    eachPieces([&](ArrayRef<ValuePiece> pieces) { keep(pieces, emitSlots(page, pieces, accumulated(pieces))); });
   }
 
 private:
@@ -86,13 +105,13 @@ private:
     return static_cast<int64_t>(llvm::bit_floor(uint64_t(std::max<int64_t>(1, shape.accumulators() / registers))));
   }
 
-  Value folded(int64_t row) { return e.index(first + row); }
+  Value folded(int64_t row) { return base ? e.add(base, first + row) : e.index(first + row); }
   Value scalar(Value buffer, int64_t row) { return e.load(buffer, {folded(row)}); }
 
-  // body(page, carried) for each page of the tile, in order, with `block` and `ahead` as its parts and those to prefetch.
+  // body(page, carried) for each page of the tile, in order, with `current` as its parts.
   Values eachPage(ValueRange initial, function_ref<Values(Value, ValueRange)> body) {
     auto onPage = [&](Value page, ValueRange carried) {
-      std::tie(block, ahead) = pages.blocks(page);
+      current = pages.page(page);
       return body(page, carried);
     };
     if (shape.tilePages == 1)
@@ -112,19 +131,19 @@ private:
 
   // `lanes` keys, and where their scores lie.
   struct Keys {
-    AttendBlock block, ahead;
+    AttendPage page;
     Value group, inTile; // which group of lanes they are, of the page and of the tile
   };
 
   void emitScoresOfPage(Value low, Value high, int64_t together) {
     eachPage({}, [&](Value page, ValueRange) -> Values {
       if (first == 0)
-        prefetchScales(ahead);
+        prefetchScales(current.ahead);
       return eachSlot(page, shape.state.getBlock() / lanes, low, high, together, {},
                       [&](Value group, Value inTile, ValueRange) -> Values {
                         SmallVector<Keys> keys;
                         for (int64_t g = 0; g < together; ++g)
-                          keys.push_back({block, ahead, e.add(group, g), e.add(inTile, g)});
+                          keys.push_back({current, e.add(group, g), e.add(inTile, g)});
                         emitScores(keys);
                         return {};
                       });
@@ -139,11 +158,11 @@ private:
       SmallVector<Keys> keys;
       for (int64_t p = 0; p < several; ++p) {
         Value page = e.min(e.add(start, p), last), begin = e.mul(page, groups);
-        auto [block, ahead] = pages.blocks(page);
+        AttendPage parts = pages.page(page);
         if (first == 0)
-          prefetchScales(ahead);
+          prefetchScales(parts.ahead);
         for (int64_t g = 0; g < groups; ++g)
-          keys.push_back({block, ahead, e.index(g), e.add(begin, g)});
+          keys.push_back({parts, e.index(g), e.add(begin, g)});
       }
       emitScores(keys);
     });
@@ -213,9 +232,9 @@ private:
   // query . (zero + scale * code) = scale * (query . code) + zero * (sum of the query).
   void addCodes(ArrayRef<Keys> keys, int64_t features, const Values &sums, Values &scores) {
     for (auto [i, group] : llvm::enumerate(keys)) {
-      Value slot = e.mul(group.group, lanes), scales = group.block.keyScales;
-      Value scale = e.loadVector(scales, {pages.head, e.index(features), e.index(0), slot}, lanes);
-      Value zero = e.loadVector(scales, {pages.head, e.index(features), e.index(1), slot}, lanes);
+      Value slot = e.mul(group.group, lanes), scales = group.page.block.keyScales;
+      Value scale = e.loadVector(scales, {head, e.index(features), e.index(0), slot}, lanes);
+      Value zero = e.loadVector(scales, {head, e.index(features), e.index(1), slot}, lanes);
       for (int64_t row = 0; row < count; ++row) {
         Value querySum = e.broadcast(e.load(buffers.querySums, {folded(row), e.index(features)}), lanes);
         Value &score = scores[row * keys.size() + i];
@@ -237,11 +256,11 @@ private:
     int64_t loadBytes = lanes * elementBytes;
     Values loaded;
     for (const Keys &group : keys) {
-      if (first == 0 && group.ahead.key && unrolled * loadBytes % cacheLine == 0)
+      if (first == 0 && group.page.ahead.key && unrolled * loadBytes % cacheLine == 0)
         for (int64_t byte = 0; byte < loadBytes; byte += cacheLine)
-          prefetch(group.ahead.key, {pages.head, group.group, place, e.index(byte / elementBytes)});
-      SmallVector<Value> indices = {pages.head, group.group, place, e.index(0)};
-      loaded.push_back(shape.widens() ? e.loadRaw(group.block.key, indices, lanes) : e.loadVector(group.block.key, indices, lanes));
+          prefetch(group.page.ahead.key, {head, group.group, place, e.index(byte / elementBytes)});
+      SmallVector<Value> indices = {head, group.group, place, e.index(0)};
+      loaded.push_back(shape.widens() ? e.loadRaw(group.page.block.key, indices, lanes) : e.loadVector(group.page.block.key, indices, lanes));
     }
     return loaded;
   }
@@ -310,8 +329,8 @@ private:
       score = arith::MulFOp::create(b, e.loc, capped, e.splat(shape.softcap, lanes));
     }
     if (shape.alibi) {
-      Value head = e.add(e.mul(pages.head, shape.group), (first + row) % shape.group);
-      Value slope = e.broadcast(e.load(buffers.slopes, {head}), lanes);
+      Value queryHead = e.add(e.mul(head, shape.group), (first + row) % shape.group);
+      Value slope = e.broadcast(e.load(buffers.slopes, {queryHead}), lanes);
       Value distance = e.sub(positions, e.broadcast(e.toI32(seen.place), lanes));
       score = e.fma(slope, arith::SIToFPOp::create(b, e.loc, e.vectorType(lanes), distance), score);
     }
@@ -363,48 +382,63 @@ private:
     });
   }
 
-  // accumulator = accumulator * rescale + scores . value, over the slots that some row sees, in ascending order.
-  void emitValues() {
+  // As many pieces of the features as the registers hold.
+  void eachPieces(function_ref<void(ArrayRef<ValuePiece>)> body) {
     SmallVector<ValuePiece> pieces = valuePieces(shape);
     size_t most = std::max<int64_t>(1, shape.accumulators() / (count + shape.widens() + shape.state.isHalved()));
     size_t unit = shape.state.isHalved() && most > 1 ? 2 : 1; // halves of a byte stay together where there is room
     most -= most % unit;
     size_t passes = llvm::divideCeil(pieces.size(), most), together = llvm::alignTo(llvm::divideCeil(pieces.size(), passes), unit);
     for (size_t start = 0; start < pieces.size(); start += together)
-      emitValuePieces(ArrayRef(pieces).slice(start, std::min(together, pieces.size() - start)));
+      body(ArrayRef(pieces).slice(start, std::min(together, pieces.size() - start)));
   }
 
-  void emitValuePieces(ArrayRef<ValuePiece> pieces) {
+  Values accumulated(ArrayRef<ValuePiece> pieces) {
     Values sums;
+    for (int64_t row = 0; row < count; ++row)
+      for (const ValuePiece &piece : pieces)
+        sums.push_back(e.loadVector(buffers.accumulator, {folded(row), e.index(piece.features.offset)}, piece.features.width));
+    return sums;
+  }
+
+  Values rescaled(ArrayRef<ValuePiece> pieces) {
+    Values sums = accumulated(pieces);
     for (int64_t row = 0; row < count; ++row) {
       Value rescale = scalar(buffers.rescale, row);
-      for (const ValuePiece &piece : pieces) {
-        Value old = e.loadVector(buffers.accumulator, {folded(row), e.index(piece.features.offset)}, piece.features.width);
-        sums.push_back(arith::MulFOp::create(e.builder, e.loc, old, e.broadcast(rescale, piece.features.width)));
+      for (auto [i, piece] : llvm::enumerate(pieces)) {
+        Value &sum = sums[row * pieces.size() + i];
+        sum = arith::MulFOp::create(e.builder, e.loc, sum, e.broadcast(rescale, piece.features.width));
       }
     }
-    sums = eachPage(sums, [&](Value page, ValueRange ofPages) {
-      return eachSlot(page, shape.state.getBlock(), pages.from, pages.to, 1, ofPages,
-                      [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
-    });
+    return sums;
+  }
+
+  void keep(ArrayRef<ValuePiece> pieces, const Values &sums) {
     for (int64_t row = 0; row < count; ++row)
       for (auto [i, piece] : llvm::enumerate(pieces))
         e.storeVector(sums[row * pieces.size() + i], buffers.accumulator, {folded(row), e.index(piece.features.offset)});
+  }
+
+  Values emitSlots(Value page, ArrayRef<ValuePiece> pieces, ValueRange sums) {
+    return eachSlot(page, shape.state.getBlock(), pages.from, pages.to, 1, sums,
+                    [&](Value slot, Value inTile, ValueRange carried) { return valueStep(slot, inTile, pieces, carried); });
   }
 
   Values valueStep(Value slot, Value inTile, ArrayRef<ValuePiece> pieces, ValueRange carried) {
     Values sums(carried), values;
     Value bytes;
     for (auto [i, piece] : llvm::enumerate(pieces)) {
-      if (first == 0 && ahead.value && !piece.upper && piece.place * elementBytes % cacheLine == 0)
-        prefetch(ahead.value, {pages.head, slot, e.index(piece.place)});
-      SmallVector<Value> indices = {pages.head, slot, e.index(piece.place)};
+      if (first == 0 && !piece.upper && piece.place * elementBytes % cacheLine == 0)
+        for (Value ahead : {current.ahead.value, current.sooner.value})
+          if (ahead)
+            prefetch(ahead, {head, slot, e.index(piece.place)});
+      SmallVector<Value> indices = {head, slot, e.index(piece.place)};
       if (!shape.widens()) {
-        values.push_back(e.loadVector(block.value, indices, piece.features.width));
+        values.push_back(e.loadVector(current.block.value, indices, piece.features.width));
         continue;
       }
       if (!piece.upper || i == 0)
-        bytes = e.loadRaw(block.value, indices, piece.features.width);
+        bytes = e.loadRaw(current.block.value, indices, piece.features.width);
       values.push_back(valueOf(bytes, slot, piece));
     }
     for (int64_t row = 0; row < count; ++row) {
@@ -423,8 +457,8 @@ private:
     int64_t width = piece.features.width;
     Value code = shape.state.isHalved() ? e.halfOf(raw, piece.upper) : numberOf(raw);
     Value group = e.index(piece.features.offset / kvrt::StateType::groupFeatures);
-    Value scale = e.load(block.valueScales, {pages.head, group, e.index(0), slot});
-    Value zero = e.load(block.valueScales, {pages.head, group, e.index(1), slot});
+    Value scale = e.load(current.block.valueScales, {head, group, e.index(0), slot});
+    Value zero = e.load(current.block.valueScales, {head, group, e.index(1), slot});
     return e.fma(code, e.broadcast(scale, width), e.broadcast(zero, width));
   }
 
@@ -435,7 +469,7 @@ private:
       ArrayRef<int64_t> extents = cast<MemRefType>(scales.getType()).getShape();
       int64_t floats = cacheLine / sizeof(float), slots = extents[3], floatsOfHead = extents[1] * extents[2] * slots;
       for (int64_t at = 0; at < floatsOfHead; at += floats)
-        prefetch(scales, {pages.head, e.index(at / slots / 2), e.index(at / slots % 2), e.index(at % slots)});
+        prefetch(scales, {head, e.index(at / slots / 2), e.index(at / slots % 2), e.index(at % slots)});
     }
   }
 
@@ -450,8 +484,9 @@ private:
   const AttendBuffers &buffers;
   ArrayRef<AttendRow> rows;
   const AttendPages &pages;
+  Value head, base; // the KV head, and where its folded rows begin, null for 0
   int64_t first, count, lanes, elementBytes;
-  AttendBlock block, ahead; // of the page that is emitted
+  AttendPage current; // that is emitted
 };
 
 } // namespace
@@ -463,15 +498,44 @@ SmallVector<Piece> quire::cpu::codeGroups(int64_t features) {
   return groups;
 }
 
-void quire::cpu::emitAttendTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers,
-                                ArrayRef<AttendRow> rows, const AttendPages &pages) {
+// The folded rows of a KV head, as many at a time as there are registers for: body(tile).
+static void eachTile(KernelEmitter &emitter, const AttendShape &shape, const AttendBuffers &buffers, ArrayRef<AttendRow> rows,
+                     const AttendPages &pages, Value inTask, function_ref<void(Tile &)> body) {
   int64_t folded = rows.size() * shape.group, limit = shape.accumulators() / 2;
   if (shape.state.isHalved()) // two sums for a row and group of lanes, beside bytes and numbers
     limit = std::max<int64_t>(1, shape.accumulators() / (3 * std::max<int64_t>(1, shape.lanes() * 4 / shape.vectorBytes)));
   int64_t tiles = (folded + limit - 1) / limit;
   for (int64_t first = 0; tiles > 0; --tiles) {
     int64_t count = (folded - first + tiles - 1) / tiles;
-    Tile(emitter, shape, buffers, rows, pages, first, count).emit();
+    Tile tile(emitter, shape, buffers, rows, pages, inTask, first, count);
+    body(tile);
     first += count;
   }
+}
+
+void quire::cpu::emitAttendTile(KernelEmitter &e, const AttendShape &shape, const AttendBuffers &buffers,
+                                ArrayRef<AttendRow> rows, const AttendPages &pages) {
+  auto each = [&](Value inTask, function_ref<void(Tile &)> body) { eachTile(e, shape, buffers, rows, pages, inTask, body); };
+  if (!pages.heads) {
+    each({}, [](Tile &tile) {
+      tile.emitStep();
+      tile.emitValues();
+    });
+    return;
+  }
+  Value none = e.index(0);
+  e.loop(none, pages.heads, 1, [&](Value inTask) {
+    each(inTask, [](Tile &tile) {
+      tile.emitStep();
+      tile.emitRescale();
+    });
+  });
+  // The values of all heads of a page lie together, and are read so.
+  bool isOne = shape.tilePages == 1;
+  e.loop(isOne ? none : pages.first, isOne ? e.index(1) : pages.last, 1, [&](Value page) {
+    AttendPage parts = pages.page(page);
+    e.loop(none, pages.heads, 1, [&](Value inTask) {
+      each(inTask, [&](Tile &tile) { tile.emitValuesOfPage(page, parts); });
+    });
+  });
 }

@@ -8,8 +8,8 @@
 
 namespace quire::cpu {
 
-/// What is static in an attention kernel. A folded row is one query head of one row; a KV head's folded rows are
-/// numbered row by row, `group` of them a row.
+/// What is static in an attention kernel. A folded row is one query head of one row. Those of a task are numbered row by row, `group` of
+/// them a row, where it has one KV head, and head by head where it has several heads of one row.
 struct AttendShape {
   kvrt::StateType state;
   int64_t group;       // query heads per KV head
@@ -55,13 +55,21 @@ struct AttendBlock {
   mlir::Value key, value, keyScales, valueScales;
 };
 
+/// The parts of a page, and of pages to prefetch beside it, which may be null. A page is `ahead` first and `sooner` later: a processor may drop
+/// a prefetch. Only values come twice.
+struct AttendPage {
+  AttendBlock block, ahead, sooner;
+};
+
 /// The pages of a tile, numbered in it: [first, last) of them are there. `base` is the first key that the tile has place for; slots, numbered
 /// in the tile as well, are seen by some row from `from` to `to`.
 struct AttendPages {
-  mlir::Value head, first, last, base, from, to;
+  mlir::Value first, last, base, from, to;
   mlir::Value watched; // whether page sums are wanted, where there is a buffer for them
-  /// The parts of a page, and those of the page to prefetch beside it, which may be null.
-  llvm::function_ref<std::pair<AttendBlock, AttendBlock>(mlir::Value page)> blocks;
+  mlir::Value heads;   // how many KV heads the task has, for one row; null: one, for all rows
+  /// The number of a KV head from its number in the task, which is null where there is one.
+  llvm::function_ref<mlir::Value(mlir::Value inTask)> headOf;
+  llvm::function_ref<AttendPage(mlir::Value page)> page;
 };
 
 /// Scores that no real one is below: what the maximum starts from.

@@ -28,11 +28,14 @@ struct AttendArguments {
     output = take();
     if (plan.places)
       places = take();
+    if (plan.taskHeads > 1)
+      taskHeads = take();
     begin = take();
     end = take();
   }
   Value query, state, batch, sinks, parts, output, begin, end;
-  Value places; // that each row and KV head has in `parts`; 0: a task has all parts of its rows
+  Value taskHeads; // KV heads of a task, more than one only where a task has one row; null: one
+  Value places;    // that each row and KV head has in `parts`; 0: a task has all parts of its rows
 
 private:
   Value take() {
@@ -48,7 +51,7 @@ class AttendKernel {
 public:
   AttendKernel(KernelEmitter &emitter, const AttendPlan &plan, Value slopes, ValueRange arguments)
       : e(emitter), plan(plan), a(plan, arguments), rows(emitter, plan, a.batch) {
-    int64_t folded = plan.tileRows * plan.group;
+    int64_t folded = std::max(plan.tileRows, plan.taskHeads) * plan.group;
     current = rows.stackResult(folded);
     total = rows.stackResult(folded);
     buffers.query = e.stackBuffer({folded, plan.state.getKey()});
@@ -69,12 +72,17 @@ public:
 
   void emit() {
     Value tokens = rows.step.extent(kvrt::Extent::tokens), taskRows = rows.emitTaskRows();
-    Value parts = plan.places ? e.max(a.places, e.index(1)) : e.index(1);
+    Value parts = plan.places ? e.max(a.places, e.index(1)) : e.index(1), all = e.index(plan.state.getHeads());
     e.loop(a.begin, a.end, 1, [&](Value task) {
       part = e.rem(task, parts);
       task = e.div(task, parts);
-      head = e.rem(task, plan.state.getHeads());
-      Value low = e.mul(e.div(task, plan.state.getHeads()), taskRows);
+      Value runs = a.taskHeads ? e.ceilDiv(all, a.taskHeads) : all;
+      head = e.rem(task, runs);
+      if (a.taskHeads) {
+        head = e.mul(head, a.taskHeads);
+        headsOfTask = e.min(a.taskHeads, e.sub(all, head));
+      }
+      Value low = e.mul(e.div(task, runs), taskRows);
       emitTask(low, e.min(e.add(low, taskRows), tokens));
     });
   }
@@ -101,6 +109,7 @@ private:
 
   // One part of the rows, kept in its place, or all of them.
   void emitRows(Value row, int64_t count) {
+    heads = count == 1 ? headsOfTask : Value();
     SmallVector<AttendRow> seen;
     for (int64_t i = 0; i < count; ++i)
       seen.push_back(rows.seenFrom(e.add(row, i), length));
@@ -125,7 +134,7 @@ private:
 
   // The result is in `current`, or in `total` when there are several parts.
   void emitParts(Value row, ArrayRef<AttendRow> seen, const RowParts &parts) {
-    Value folded = e.index(seen.size() * plan.group), several = severalOf(parts);
+    Value folded = foldedOf(seen.size()), several = severalOf(parts);
     e.loop(e.index(0), folded, 1, [&](Value at) {
       e.eachVector(plan.state.getKey(), plan.valueLanes(), [&](Value offset, int64_t width) {
         Value query = e.loadVector(a.query, {rowOf(row, at), queryHead(at), offset}, width);
@@ -173,8 +182,11 @@ private:
     });
   }
 
-  Value rowOf(Value row, Value folded) { return e.add(row, e.div(folded, plan.group)); }
-  Value queryHead(Value folded) { return e.add(e.mul(head, plan.group), e.rem(folded, plan.group)); }
+  // The folded rows of a task: those of some rows of one KV head, or of one row of some.
+  Value foldedOf(int64_t rows) { return heads ? e.mul(heads, plan.group) : e.index(rows * plan.group); }
+  Value rowOf(Value row, Value folded) { return heads ? row : e.add(row, e.div(folded, plan.group)); }
+  Value headOf(Value folded) { return heads ? e.add(head, e.div(folded, plan.group)) : head; }
+  Value queryHead(Value folded) { return e.add(e.mul(headOf(folded), plan.group), e.rem(folded, plan.group)); }
 
   AttendBlock viewBlock(Value block) {
     OpBuilder &b = e.builder;
@@ -192,32 +204,44 @@ private:
   void emitPages(Value start, Value first, Value last, Value lastPage, ArrayRef<AttendRow> seen) {
     int64_t block = plan.state.getBlock();
     AttendPages pages;
-    pages.head = plan.breakHeads ? e.rem(e.add(head, 1), plan.state.getHeads()) : head;
+    pages.heads = heads;
+    auto headOf = [&](Value inTask) {
+      Value own = inTask ? e.add(head, inTask) : head;
+      return plan.breakHeads ? e.rem(e.add(own, 1), plan.state.getHeads()) : own;
+    };
+    pages.headOf = headOf;
     pages.first = e.sub(first, start);
     pages.last = e.sub(last, start);
     pages.base = e.mul(start, block);
     pages.from = e.max(e.sub(seen.front().low, pages.base), e.index(0));
     pages.to = e.min(e.sub(seen.back().high, pages.base), e.index(plan.tilePages * block));
-    auto blocks = [&](Value page) { return viewBlocks(e.add(start, page), lastPage); };
-    pages.blocks = blocks;
+    bool asksTwice = plan.asksTwice && seen.size() == 1;
+    auto view = [&](Value page) { return viewPage(e.add(start, page), lastPage, asksTwice); };
+    pages.page = view;
     pages.watched = watched;
     emitAttendTile(e, plan, buffers, seen, pages);
   }
 
-  std::pair<AttendBlock, AttendBlock> viewBlocks(Value page, Value lastPage) {
-    AttendBlock block = viewBlock(e.loadIndex(tables, {sequence, plan.breakBlock ? e.index(0) : page})), ahead;
-    if (plan.prefetchPages) {
-      Value index = e.min(e.add(page, plan.prefetchPages), e.sub(lastPage, e.index(1)));
-      ahead = viewBlock(e.loadIndex(tables, {sequence, index}));
+  AttendPage viewPage(Value page, Value lastPage, bool asksTwice) {
+    auto blockOf = [&](Value ofPage) { return e.loadIndex(tables, {sequence, ofPage}); };
+    auto ahead = [&](int64_t pages) { return blockOf(e.min(e.add(page, pages), e.sub(lastPage, e.index(1)))); };
+    AttendPage parts;
+    parts.block = viewBlock(blockOf(plan.breakBlock ? e.index(0) : page));
+    if (plan.prefetchPages)
+      parts.ahead = viewBlock(ahead(plan.prefetchPages));
+    if (asksTwice) {
+      int64_t half = std::max<int64_t>(1, plan.prefetchPages / 2);
+      parts.ahead.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, ahead(2 * half));
+      parts.sooner.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, ahead(half));
     }
-    return {block, ahead};
+    return parts;
   }
 
   // What row `last` of the tile, the last new one of its sequence, sees of pages [first, end).
   void emitObserve(Value start, Value first, Value end, int64_t last) {
     auto type = MemRefType::get({ShapedType::kDynamic, plan.heads, ShapedType::kDynamic, 2}, e.builder.getF32Type());
     Value observed = kvrt::ObservedOp::create(e.builder, e.loc, type, a.state, a.batch);
-    e.loop(e.index(last * plan.group), e.index((last + 1) * plan.group), 1, [&](Value at) {
+    e.loop(e.index(last * plan.group), foldedOf(last + 1), 1, [&](Value at) {
       Value maximum = e.load(current.maximum, {at});
       e.loop(first, end, 1, [&](Value page) {
         e.store(e.load(buffers.pageSums, {at, e.sub(page, start)}), observed, {sequence, queryHead(at), page, e.index(0)});
@@ -228,8 +252,8 @@ private:
 
   void emitKeep(Value row, int64_t count) {
     int64_t features = plan.state.getValue();
-    e.loop(e.index(0), e.index(count * plan.group), 1, [&](Value at) {
-      Value pair = e.add(e.mul(rowOf(row, at), plan.state.getHeads()), head);
+    e.loop(e.index(0), foldedOf(count), 1, [&](Value at) {
+      Value pair = e.add(e.mul(rowOf(row, at), plan.state.getHeads()), headOf(at));
       Value place = e.add(e.mul(pair, a.places), part), inGroup = e.rem(at, plan.group);
       e.eachVector(features, plan.valueLanes(), [&](Value offset, int64_t width) {
         e.storeVector(e.loadVector(current.accumulator, {at, offset}, width), a.parts, {place, inGroup, offset});
@@ -241,7 +265,7 @@ private:
 
   void emitOutput(Value row, int64_t count, const RowParts &parts) {
     auto from = [&](const AttendResult &result) {
-      e.loop(e.index(0), e.index(count * plan.group), 1, [&](Value at) {
+      e.loop(e.index(0), foldedOf(count), 1, [&](Value at) {
         rows.emitFinish(result, at, rowOf(row, at), queryHead(at), buffers.slopes, a.sinks, a.output);
       });
     };
@@ -256,6 +280,7 @@ private:
   AttendBuffers buffers;
   AttendResult current, total;
   Value observed;
+  Value headsOfTask, heads; // how many of the task, and of them for the row that is emitted; null: one
   Value part, head, sequence, length, watched; // of the task, and of the row that is emitted
 };
 
@@ -282,21 +307,70 @@ void emitCombine(KernelEmitter &e, const AttendPlan &plan, Value slopes, ValueRa
   });
 }
 
-// How many places each row and KV head takes when the rows of this step are cut; 0 when they are not, because there
-// are enough tasks or as many for each thread, because no row has two parts, or because there are not enough places.
-Value emitPlaces(KernelEmitter &e, const AttendPlan &plan, AttendRows &rows, Value tasks) {
-  Value tokens = rows.step.extent(kvrt::Extent::tokens), pairs = e.mul(tokens, plan.state.getHeads());
-  Value threads = rows.step.extent(kvrt::Extent::threads), uneven = e.below(e.index(0), e.rem(tasks, threads));
-  Value enough = e.min(e.mul(threads, tasksPerThread), e.index(enoughAttendTasks));
-  Value few = e.both(e.both(uneven, e.below(tasks, enough)), e.atLeast(e.index(plan.places / 2), pairs));
-  Value zero = e.index(0), counted = e.select(few, tokens, zero);
-  Value most = e.loop(zero, counted, 1, zero, [&](Value row, ValueRange carried) -> KernelEmitter::Values {
-    RowParts parts = rows.partsOf(rows.seenFrom(row, rows.lengthOf(rows.sequenceOf(row))));
-    return {e.max(carried[0], e.sub(parts.end, parts.first))};
-  })[0];
-  Value cut = e.both(e.atLeast(most, e.index(2)), e.atLeast(e.index(plan.places), e.mul(pairs, most)));
-  return e.select(cut, most, zero);
-}
+// How the rows of a step become tasks. Indices; what is null has one value only.
+struct AttendSplit {
+  Value tasks, places, heads; // places: of a row and KV head whose parts are tasks, 0 if they are not; heads: KV heads of a task
+};
+
+class AttendSplitter {
+public:
+  AttendSplitter(KernelEmitter &emitter, const AttendPlan &plan, AttendRows &rows, Value tokens)
+      : e(emitter), plan(plan), rows(rows), tokens(tokens), taskRows(rows.emitTaskRows()) {}
+
+  AttendSplit emit() {
+    AttendSplit split;
+    Value all = e.index(plan.state.getHeads()), ofRows = e.ceilDiv(tokens, taskRows);
+    Value tasks = e.mul(ofRows, plan.state.getHeads());
+    threads = rows.step.extent(kvrt::Extent::threads);
+    if (plan.places)
+      split.places = emitPlaces(tasks);
+    if (plan.taskHeads > 1) {
+      split.heads = emitHeads(split.places);
+      tasks = e.mul(ofRows, e.ceilDiv(all, split.heads));
+    }
+    split.tasks = split.places ? e.mul(tasks, e.max(split.places, e.index(1))) : tasks;
+    return split;
+  }
+
+private:
+  Value enough() { return e.min(e.mul(threads, tasksPerThread), e.index(enoughAttendTasks)); }
+
+  // How many places each row and KV head takes when the rows of this step are cut; 0 when they are not, because there
+  // are enough tasks or as many for each thread, because no row has two parts, or because there are not enough places.
+  Value emitPlaces(Value tasks) {
+    Value pairs = e.mul(tokens, plan.state.getHeads());
+    Value uneven = e.below(e.index(0), e.rem(tasks, threads));
+    Value few = e.both(e.both(uneven, e.below(tasks, enough())), e.atLeast(e.index(plan.places / 2), pairs));
+    Value zero = e.index(0), counted = e.select(few, tokens, zero);
+    Value most = e.loop(zero, counted, 1, zero, [&](Value row, ValueRange carried) -> KernelEmitter::Values {
+      RowParts parts = rows.partsOf(rows.seenFrom(row, rows.lengthOf(rows.sequenceOf(row))));
+      return {e.max(carried[0], e.sub(parts.end, parts.first))};
+    })[0];
+    Value cut = e.both(e.atLeast(most, e.index(2)), e.atLeast(e.index(plan.places), e.mul(pairs, most)));
+    return e.select(cut, most, zero);
+  }
+
+  // As many as are read in one go while there are twice as many tasks as are enough, since sequences differ in length. One thread needs
+  // no other task, and what one row shares out evenly is enough. One head where tasks have several rows.
+  Value emitHeads(Value places) {
+    int64_t heads = plan.state.getHeads(), runs = llvm::divideCeil(heads, plan.taskHeads);
+    Value one = e.index(1), most = e.index(plan.taskHeads), twice = e.mul(enough(), 2);
+    Value ofHead = e.max(places ? e.mul(tokens, e.max(places, one)) : tokens, one);
+    Value wanted = e.min(e.ceilDiv(twice, ofHead), e.index(heads));
+    Value chosen = e.min(most, e.ceilDiv(e.index(heads), wanted));
+    if (heads % plan.taskHeads == 0) {
+      Value even = e.equal(e.rem(e.index(runs), threads), e.index(0));
+      chosen = e.select(e.both(e.equal(ofHead, one), even), most, chosen);
+    }
+    chosen = e.select(e.equal(threads, one), most, chosen);
+    return e.select(e.equal(taskRows, one), chosen, one);
+  }
+
+  KernelEmitter &e;
+  const AttendPlan &plan;
+  AttendRows &rows;
+  Value tokens, taskRows, threads;
+};
 
 struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
   using LowerAttendBase::LowerAttendBase;
@@ -319,10 +393,9 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
 
   // A loop over `count` tasks around the kernel that `emit` makes.
   void emitLoop(KernelEmitter &e, kvrt::AttendOp op, const AttendPlan &plan, KernelTable &kernels, StringRef what,
-                Value places, Value count, Emit emit) {
+                ValueRange more, Value count, Emit emit) {
     SmallVector<Value> operands(op->getOperands());
-    if (places)
-      operands.push_back(places);
+    operands.append(more.begin(), more.end());
     SmallVector<Type> types = llvm::to_vector(ValueRange(operands).getTypes());
     types.append(2, e.builder.getIndexType());
     std::string name = (what + "_" + Twine(plan.heads) + "x" + Twine(plan.state.getKey())).str();
@@ -348,19 +421,19 @@ struct LowerAttend : quire::cpu::impl::LowerAttendBase<LowerAttend> {
     OpBuilder builder(op);
     KernelEmitter e(builder, op.getLoc());
     AttendRows rows(e, plan, op.getBatch());
-    Value tokens = rows.step.extent(kvrt::Extent::tokens), places;
-    Value tasks = e.mul(e.ceilDiv(tokens, rows.emitTaskRows()), plan.state.getHeads()), count = tasks;
-    if (plan.places) {
-      places = emitPlaces(e, plan, rows, tasks);
-      count = e.mul(tasks, e.max(places, e.index(1)));
-    }
+    Value tokens = rows.step.extent(kvrt::Extent::tokens);
+    AttendSplit split = AttendSplitter(e, plan, rows, tokens).emit();
+    SmallVector<Value> more;
+    for (Value value : {split.places, split.heads})
+      if (value)
+        more.push_back(value);
     auto emitAttend = [](KernelEmitter &inner, const AttendPlan &shared, Value slopes, ValueRange arguments) {
       AttendKernel(inner, shared, slopes, arguments).emit();
     };
-    emitLoop(e, op, plan, kernels, "attend", places, count, emitAttend);
+    emitLoop(e, op, plan, kernels, "attend", more, split.tasks, emitAttend);
     if (plan.places)
-      e.ifThen(e.atLeast(places, e.index(1)), [&] {
-        emitLoop(e, op, plan, kernels, "combine", places, e.mul(tokens, plan.heads), emitCombine);
+      e.ifThen(e.atLeast(split.places, e.index(1)), [&] {
+        emitLoop(e, op, plan, kernels, "combine", more, e.mul(tokens, plan.heads), emitCombine);
       });
     op.erase();
     return success();

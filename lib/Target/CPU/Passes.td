@@ -42,6 +42,10 @@ def LowerAttend : Pass<"lower-attend", "::mlir::ModuleOp"> {
     Then parts are merged in ascending order. When a step has few rows and KV heads, each part is a task, and a second loop merges
     what the tasks kept in the `parts` of `kvrt.attend`; otherwise a task has all parts of its rows. `prefetch-tokens` is how far ahead the pages
     are prefetched into the second-level cache; 0: not at all.
+
+    With vectors of 64 bytes and elements of 16 bits or more, a task that has one row has as many KV heads as have 16 KiB of values in a block, or
+    fewer where that left threads without work. It reads the values of a page head by head, and prefetches them twice, the second time at half the
+    distance; if that is less than a page, one page ahead and two. A row's bits do not depend on it.
   }];
   let options = [QuireCpuVectorOption<"bytes of a native vector">,
                  Option<"prefetchTokens", "prefetch-tokens", "int64_t", "64", "tokens between a page and its prefetch">,

@@ -45,7 +45,8 @@ TEST_P(AttendParts, MatchesDouble) {
   }
 }
 
-// Parts as tasks, on one thread and on four, all parts in one task, and in a batch that has tasks enough.
+// Parts as tasks, on one thread and on four, all parts in one task, and in a batch that has tasks enough; tasks of one KV head, of some and of
+// all, which is what a step of many, two and one thread may have.
 TEST_P(AttendParts, GivesTheSameBits) {
   AttendFixture fixture(GetParam());
   AttendCase whole = GetParam();
@@ -61,7 +62,10 @@ TEST_P(AttendParts, GivesTheSameBits) {
     fixture.runtime.pieceGrains = grains;
     for (size_t i = 0; i < pieces.size(); ++i) {
       std::vector<float> row(together.begin() + i * fixture.rowSize(), together.begin() + (i + 1) * fixture.rowSize());
-      EXPECT_TRUE(sameBits(fixture.run({pieces[i]}), row)) << pieces[i].past + 1 << " keys, " << threads << " threads";
+      for (int64_t told : {31, 2, 1}) {
+        fixture.runtime.toldThreads = told;
+        EXPECT_TRUE(sameBits(fixture.run({pieces[i]}), row)) << pieces[i].past + 1 << " keys, " << threads << " threads, told " << told;
+      }
     }
   }
 }
@@ -92,7 +96,7 @@ AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t features) 
 }
 
 std::vector<AttendCase> cases() {
-  std::vector<AttendCase> all = {heads("mqa8", 8, 1, 64), heads("gqa6x2", 6, 2, 32), heads("mha4", 4, 4, 32)};
+  std::vector<AttendCase> all = {heads("mqa8", 8, 1, 64), heads("gqa6x2", 6, 2, 32), heads("mha4", 4, 4, 32), heads("mha9", 9, 9, 64)};
   all[0].longest = 2 * most;
   auto variant = [&](const char *name, auto change) {
     AttendCase c = heads(name, 4, 1, 32);
