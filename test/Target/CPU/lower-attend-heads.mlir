@@ -54,6 +54,8 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x16x128xf32>, %o: m
 // CHECK: memref.prefetch %[[AHEAD]]{{.*}} : memref<8x16x128xf16>
 // CHECK-NEXT: memref.prefetch %[[SOONER]]{{.*}} : memref<8x16x128xf16>
 // NARROW-LABEL: func.func private @attend_16x128(
+// NARROW: memref.prefetch %{{.*}} : memref<8x16x128xf16>
+// NARROW-NOT: {{^ *}}memref.prefetch %{{[^:]*}} : memref<8x16x128xf16>{{[[:space:]]+}}memref.prefetch
 // NEVER-LABEL: func.func private @attend_16x128(
 // NEVER-NOT: memref.prefetch
 
