@@ -18,19 +18,32 @@ using namespace quire::cpu;
 static constexpr int64_t foldedRows = 12;
 // A step has many rows per sequence when there are this many on average.
 static constexpr int64_t manyRows = 4;
+// Values that lie together are as fast without being asked for from here on, where one query head shares each.
+static constexpr int64_t bytesOfStream = int64_t(128) << 10;
 
 // With vectors of 64 bytes the memory is what one row waits for. See docs/Rationale/AttentionKernel.md.
 static bool isFastReader(const AttendShape &shape) { return shape.vectorBytes >= 64 && !shape.widens(); }
 
-// KV heads whose values in a block are read in one go: as many as have `bytesInOneGo`, or as there is room for in the first-level cache.
-static int64_t headsReadTogether(const AttendShape &shape) {
+// The values of a KV head in a block.
+static int64_t valueBytes(const AttendShape &shape) {
+  return shape.state.getValue() * shape.state.getBlock() * shape.state.getElement().getIntOrFloatBitWidth() / 8;
+}
+
+// KV heads whose values in a block are asked for and read in one go: as many as have `bytesInOneGo`, or as there is room for in the first-level cache.
+static int64_t headsAskedTogether(const AttendShape &shape) {
   constexpr int64_t bytesInOneGo = int64_t(16) << 10, mostFolded = 16;
   int64_t heads = shape.state.getHeads();
   if (!isFastReader(shape))
     return 1;
-  int64_t bytes = shape.state.getValue() * shape.state.getBlock() * shape.state.getElement().getIntOrFloatBitWidth() / 8;
-  int64_t runs = std::max(heads * bytes / bytesInOneGo, static_cast<int64_t>(llvm::divideCeil(heads * shape.group, mostFolded)));
+  int64_t runs = std::max(heads * valueBytes(shape) / bytesInOneGo, static_cast<int64_t>(llvm::divideCeil(heads * shape.group, mostFolded)));
   return llvm::divideCeil(heads, std::clamp<int64_t>(runs, 1, heads));
+}
+
+// KV heads for whose buffers there is room in the second-level cache.
+static int64_t headsWithRoom(const AttendShape &shape) {
+  constexpr int64_t room = int64_t(128) << 10;
+  int64_t floats = shape.state.getKey() + 2 * shape.state.getValue() + shape.tilePages * shape.state.getBlock();
+  return std::clamp<int64_t>(room / (4 * floats * shape.group), 1, shape.state.getHeads());
 }
 
 AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
@@ -58,8 +71,11 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   scale *= options.breakWith == "scale" ? 1.01f : 1.0f;
   window += options.breakWith == "window" && window ? 1 : 0;
   tileRows = group == 1 ? foldedRows / 2 : std::max<int64_t>(1, foldedRows / group);
-  taskHeads = headsReadTogether(*this);
-  asksTwice = isFastReader(*this) && prefetchPages;
+  taskHeads = askedHeads = headsAskedTogether(*this);
+  streamHeads = std::max<int64_t>(2, llvm::divideCeil(bytesOfStream, valueBytes(*this)));
+  if (int64_t most = headsWithRoom(*this); isFastReader(*this) && group == 1 && streamHeads <= most)
+    taskHeads = most;
+  asks = !prefetchPages ? 0 : !isFastReader(*this) ? 1 : state.getBlock() <= options.prefetchTokens ? 4 : 2;
   taskRows = (8 + tileRows - 1) / tileRows * tileRows;
 }
 

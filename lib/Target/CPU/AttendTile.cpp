@@ -82,10 +82,14 @@ public:
   }
 
   // accumulator = accumulator * rescale + weights . value, over the slots that some row sees, in ascending order.
-  void emitValues() {
+  void emitValues(bool asked = true) {
     eachPieces([&](ArrayRef<ValuePiece> pieces) {
       Values sums = rescaled(pieces);
-      sums = eachPage(sums, [&](Value page, ValueRange ofPages) { return emitSlots(page, pieces, ofPages); });
+      sums = eachPage(sums, [&](Value page, ValueRange ofPages) {
+        if (!asked)
+          current.asked.clear();
+        return emitSlots(page, pieces, ofPages);
+      });
       keep(pieces, sums);
     });
   }
@@ -429,9 +433,8 @@ private:
     Value bytes;
     for (auto [i, piece] : llvm::enumerate(pieces)) {
       if (first == 0 && !piece.upper && piece.place * elementBytes % cacheLine == 0)
-        for (Value ahead : {current.ahead.value, current.sooner.value})
-          if (ahead)
-            prefetch(ahead, {head, slot, e.index(piece.place)});
+        for (Value ahead : current.asked)
+          prefetch(ahead, {head, slot, e.index(piece.place)});
       SmallVector<Value> indices = {head, slot, e.index(piece.place)};
       if (!shape.widens()) {
         values.push_back(e.loadVector(current.block.value, indices, piece.features.width));
@@ -524,18 +527,21 @@ void quire::cpu::emitAttendTile(KernelEmitter &e, const AttendShape &shape, cons
     return;
   }
   Value none = e.index(0);
-  e.loop(none, pages.heads, 1, [&](Value inTask) {
-    each(inTask, [](Tile &tile) {
-      tile.emitStep();
-      tile.emitRescale();
-    });
-  });
+  auto eachHead = [&](function_ref<void(Tile &)> body) {
+    e.loop(none, pages.heads, 1, [&](Value inTask) { each(inTask, body); });
+  };
   // The values of all heads of a page lie together, and are read so.
-  bool isOne = shape.tilePages == 1;
-  e.loop(isOne ? none : pages.first, isOne ? e.index(1) : pages.last, 1, [&](Value page) {
-    AttendPage parts = pages.page(page);
-    e.loop(none, pages.heads, 1, [&](Value inTask) {
-      each(inTask, [&](Tile &tile) { tile.emitValuesOfPage(page, parts); });
+  auto emitPageByPage = [&] {
+    eachHead([](Tile &tile) { tile.emitRescale(); });
+    bool isOne = shape.tilePages == 1;
+    e.loop(isOne ? none : pages.first, isOne ? e.index(1) : pages.last, 1, [&](Value page) {
+      AttendPage parts = pages.page(page);
+      eachHead([&](Tile &tile) { tile.emitValuesOfPage(page, parts); });
     });
-  });
+  };
+  eachHead([](Tile &tile) { tile.emitStep(); });
+  if (!pages.streams)
+    return emitPageByPage();
+  // Runs that go on from head to head, one for each page.
+  e.ifThen(pages.streams, [&] { eachHead([](Tile &tile) { tile.emitValues(/*asked=*/false); }); }, emitPageByPage);
 }

@@ -55,10 +55,11 @@ struct AttendBlock {
   mlir::Value key, value, keyScales, valueScales;
 };
 
-/// The parts of a page, and of pages to prefetch beside it, which may be null. A page is `ahead` first and `sooner` later: a processor may drop
-/// a prefetch. Only values come twice.
+/// The parts of a page, and what to prefetch beside it: keys and scales of a page `ahead`, which may be null, and the values of pages, which are
+/// each asked for several times on the way to them, since a processor may drop a prefetch.
 struct AttendPage {
-  AttendBlock block, ahead, sooner;
+  AttendBlock block, ahead;
+  llvm::SmallVector<mlir::Value, 4> asked;
 };
 
 /// The pages of a tile, numbered in it: [first, last) of them are there. `base` is the first key that the tile has place for; slots, numbered
@@ -67,6 +68,7 @@ struct AttendPages {
   mlir::Value first, last, base, from, to;
   mlir::Value watched; // whether page sums are wanted, where there is a buffer for them
   mlir::Value heads;   // how many KV heads the task has, for one row; null: one, for all rows
+  mlir::Value streams; // whether their values in a page are so many that they need not be asked for; null: they are not
   /// The number of a KV head from its number in the task, which is null where there is one.
   llvm::function_ref<mlir::Value(mlir::Value inTask)> headOf;
   llvm::function_ref<AttendPage(mlir::Value page)> page;

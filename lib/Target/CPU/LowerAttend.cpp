@@ -205,6 +205,8 @@ private:
     int64_t block = plan.state.getBlock();
     AttendPages pages;
     pages.heads = heads;
+    if (heads && plan.streamHeads <= plan.taskHeads)
+      pages.streams = e.atLeast(a.taskHeads, e.index(plan.streamHeads));
     auto headOf = [&](Value inTask) {
       Value own = inTask ? e.add(head, inTask) : head;
       return plan.breakHeads ? e.rem(e.add(own, 1), plan.state.getHeads()) : own;
@@ -215,25 +217,25 @@ private:
     pages.base = e.mul(start, block);
     pages.from = e.max(e.sub(seen.front().low, pages.base), e.index(0));
     pages.to = e.min(e.sub(seen.back().high, pages.base), e.index(plan.tilePages * block));
-    bool asksTwice = plan.asksTwice && seen.size() == 1;
-    auto view = [&](Value page) { return viewPage(e.add(start, page), lastPage, asksTwice); };
+    int64_t asks = seen.size() == 1 ? plan.asks : std::min<int64_t>(plan.asks, 1);
+    auto view = [&](Value page) { return viewPage(e.add(start, page), lastPage, asks); };
     pages.page = view;
     pages.watched = watched;
     emitAttendTile(e, plan, buffers, seen, pages);
   }
 
-  AttendPage viewPage(Value page, Value lastPage, bool asksTwice) {
+  AttendPage viewPage(Value page, Value lastPage, int64_t asks) {
     auto blockOf = [&](Value ofPage) { return e.loadIndex(tables, {sequence, ofPage}); };
     auto ahead = [&](int64_t pages) { return blockOf(e.min(e.add(page, pages), e.sub(lastPage, e.index(1)))); };
     AttendPage parts;
     parts.block = viewBlock(blockOf(plan.breakBlock ? e.index(0) : page));
     if (plan.prefetchPages)
       parts.ahead = viewBlock(ahead(plan.prefetchPages));
-    if (asksTwice) {
-      int64_t half = std::max<int64_t>(1, plan.prefetchPages / 2);
-      parts.ahead.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, ahead(2 * half));
-      parts.sooner.value = kvrt::ValuePageOp::create(e.builder, e.loc, a.state, ahead(half));
-    }
+    if (asks == 1)
+      parts.asked = {parts.ahead.value};
+    int64_t step = std::max<int64_t>(1, plan.prefetchPages / std::max<int64_t>(1, asks));
+    for (int64_t ask = asks; asks > 1 && ask > 0; --ask)
+      parts.asked.push_back(kvrt::ValuePageOp::create(e.builder, e.loc, a.state, ahead(ask * step)));
     return parts;
   }
 
@@ -353,17 +355,29 @@ private:
   // As many as are read in one go while there are twice as many tasks as are enough, since sequences differ in length. One thread needs
   // no other task, and what one row shares out evenly is enough. One head where tasks have several rows.
   Value emitHeads(Value places) {
-    int64_t heads = plan.state.getHeads(), runs = llvm::divideCeil(heads, plan.taskHeads);
-    Value one = e.index(1), most = e.index(plan.taskHeads), twice = e.mul(enough(), 2);
+    int64_t heads = plan.state.getHeads(), runs = llvm::divideCeil(heads, plan.askedHeads);
+    Value one = e.index(1), most = e.index(plan.askedHeads), twice = e.mul(enough(), 2);
     Value ofHead = e.max(places ? e.mul(tokens, e.max(places, one)) : tokens, one);
     Value wanted = e.min(e.ceilDiv(twice, ofHead), e.index(heads));
-    Value chosen = e.min(most, e.ceilDiv(e.index(heads), wanted));
-    if (heads % plan.taskHeads == 0) {
+    Value share = e.ceilDiv(e.index(heads), wanted), chosen = e.min(most, share);
+    if (heads % plan.askedHeads == 0) {
       Value even = e.equal(e.rem(e.index(runs), threads), e.index(0));
       chosen = e.select(e.both(e.equal(ofHead, one), even), most, chosen);
     }
     chosen = e.select(e.equal(threads, one), most, chosen);
+    if (plan.streamHeads <= plan.taskHeads)
+      chosen = emitStream(ofHead, share, chosen);
     return e.select(e.equal(taskRows, one), chosen, one);
+  }
+
+  // More heads where as many have values that need not be asked for.
+  Value emitStream(Value ofHead, Value share, Value asked) {
+    Value one = e.index(1), heads = e.index(plan.state.getHeads()), ofThread = e.ceilDiv(heads, threads);
+    Value even = e.atLeast(e.mul(heads, 17), e.mul(e.mul(ofThread, threads), 16));
+    share = e.select(e.both(e.equal(ofHead, one), even), ofThread, share);
+    share = e.min(e.select(e.equal(threads, one), heads, share), e.index(plan.taskHeads));
+    share = e.ceilDiv(heads, e.ceilDiv(heads, share)); // tasks of one size
+    return e.select(e.atLeast(share, e.index(plan.streamHeads)), share, asked);
   }
 
   KernelEmitter &e;

@@ -40,19 +40,25 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x16x128xf32>, %o: m
 // CHECK: memref.prefetch %[[AHEAD]]{{.*}} : memref<8x16x128xf16>
 // CHECK-NOT: memref.prefetch
 // CHECK: vector.load %{{.*}} : memref<8x16x128xf16>
-// One row: the step of the softmax head by head, then the values of a page head by head, asked for four pages ahead and two.
+// One row: the step of the softmax head by head, then the values of a page head by head, asked for four pages ahead, three, two and one.
 // CHECK: } else {
 // CHECK: math.exp
 // CHECK: kvrt.value_page
 // CHECK: arith.addi %{{.*}}, %c4 : index
-// CHECK: %[[AHEAD:.*]] = kvrt.value_page
+// CHECK: %[[FIRST:.*]] = kvrt.value_page
+// CHECK: arith.addi %{{.*}}, %c3 : index
+// CHECK: %[[SECOND:.*]] = kvrt.value_page
 // CHECK: arith.addi %{{.*}}, %c2 : index
-// CHECK: %[[SOONER:.*]] = kvrt.value_page
+// CHECK: %[[THIRD:.*]] = kvrt.value_page
+// CHECK: arith.addi %{{.*}}, %c1 : index
+// CHECK: %[[LAST:.*]] = kvrt.value_page
 // CHECK: scf.for
 // CHECK: vector.load %{{.*}} : memref<12x128xf32>, vector<16xf32>
 // CHECK: scf.for
-// CHECK: memref.prefetch %[[AHEAD]]{{.*}} : memref<8x16x128xf16>
-// CHECK-NEXT: memref.prefetch %[[SOONER]]{{.*}} : memref<8x16x128xf16>
+// CHECK: memref.prefetch %[[FIRST]]{{.*}} : memref<8x16x128xf16>
+// CHECK-NEXT: memref.prefetch %[[SECOND]]{{.*}} : memref<8x16x128xf16>
+// CHECK-NEXT: memref.prefetch %[[THIRD]]{{.*}} : memref<8x16x128xf16>
+// CHECK-NEXT: memref.prefetch %[[LAST]]{{.*}} : memref<8x16x128xf16>
 // NARROW-LABEL: func.func private @attend_16x128(
 // NARROW: memref.prefetch %{{.*}} : memref<8x16x128xf16>
 // NARROW-NOT: {{^ *}}memref.prefetch %{{[^:]*}} : memref<8x16x128xf16>{{[[:space:]]+}}memref.prefetch
@@ -73,3 +79,34 @@ func.func @alone(%s: !long, %c: !codes, %batch: !kvrt.batch, %q: memref<?x16x128
   kvrt.attend ins(%q, %c, %batch : memref<?x16x128xf32>, !codes) outs(%o : memref<?x16x128xf32>) {scale = 0.125 : f32}
   return
 }
+
+// -----
+
+// Where each query head has a KV head of its own, 128 KiB of values in a block need not be asked for: 32 heads. The second-level cache has
+// room for 64. One row leaves each thread one task.
+!many = !kvrt.state<heads = 40, key = 128, value = 128, element = f16, block = 16, lanes = 16>
+
+// CHECK-LABEL: func.func @stream
+// CHECK: %[[THREADS:.*]] = kvrt.extent %{{.*}}[threads]
+// CHECK: %[[OF_THREAD:.*]] = arith.divui %{{.*}}, %[[THREADS]] : index
+// CHECK: arith.muli %{{.*}}, %c16 : index
+// CHECK: arith.select %{{.*}}, %[[OF_THREAD]], %{{.*}} : index
+// CHECK: %[[SHARE:.*]] = arith.divui %{{.*}} : index
+// CHECK: arith.cmpi sge, %{{.*}}, %c32 : index
+// CHECK: func.call @attend_40x128
+// NARROW-LABEL: func.func @stream
+// NARROW-NOT: kvrt.extent %{{.*}}[threads]
+// NARROW: return
+func.func @stream(%s: !many, %batch: !kvrt.batch, %q: memref<?x40x128xf32>, %o: memref<?x40x128xf32>) {
+  kvrt.attend ins(%q, %s, %batch : memref<?x40x128xf32>, !many) outs(%o : memref<?x40x128xf32>) {scale = 0.125 : f32}
+  return
+}
+
+// CHECK-LABEL: func.func private @attend_40x128(
+// Values in one go without a prefetch, or page by page with four.
+// CHECK: %[[STREAMS:.*]] = arith.cmpi sge, %arg4, %c32 : index
+// CHECK: scf.if %[[STREAMS]] {
+// CHECK: kvrt.value_page
+// CHECK-NOT: memref.prefetch
+// CHECK: } else {
+// CHECK-COUNT-4: memref.prefetch %{{.*}} : memref<40x16x128xf16>

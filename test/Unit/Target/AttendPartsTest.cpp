@@ -96,8 +96,9 @@ AttendCase heads(const char *name, int64_t query, int64_t kv, int64_t features) 
 }
 
 std::vector<AttendCase> cases() {
-  std::vector<AttendCase> all = {heads("mqa8", 8, 1, 64), heads("gqa6x2", 6, 2, 32), heads("mha4", 4, 4, 32), heads("mha9", 9, 9, 64)};
+  std::vector<AttendCase> all = {heads("mqa8", 8, 1, 64), heads("gqa6x2", 6, 2, 32), heads("mha4", 4, 4, 32), heads("mha9", 9, 9, 64), heads("mha9_block64", 9, 9, 64)};
   all[0].longest = 2 * most;
+  all.back().block = 64;
   auto variant = [&](const char *name, auto change) {
     AttendCase c = heads(name, 4, 1, 32);
     change(c);

@@ -255,6 +255,11 @@ std::vector<AttendCase> cases() {
   variant("all", [](AttendCase &c) { c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300; });
   variant("bidirectional_block8", [](AttendCase &c) { c.causal = false, c.block = 8; });
   variant("block64_f16", [](AttendCase &c) { c.block = 64, c.element = "f16", c.longest = 1000; });
+  // Values of eight heads and more in a block are read without being asked for: nine in a step of one thread, not the five in one of two.
+  variant("h9x9_block64", [](AttendCase &c) { c.queryHeads = c.heads = 9, c.block = 64, c.longest = 1000; });
+  variant("h9x9_block64_all", [](AttendCase &c) {
+    c.queryHeads = c.heads = 9, c.block = 64, c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 180, c.longest = 700;
+  });
   variant("codes", [](AttendCase &c) { c.element = "i8", c.longest = 1000; });
   variant("codes_all", [](AttendCase &c) {
     c.element = "i8", c.sinks = c.alibi = true, c.softcap = 2.0f, c.window = 18, c.longest = 300, c.block = 8, c.lanes = 4;
