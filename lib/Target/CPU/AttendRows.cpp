@@ -72,9 +72,12 @@ AttendPlan::AttendPlan(kvrt::AttendOp op, const LowerAttendOptions &options) {
   window += options.breakWith == "window" && window ? 1 : 0;
   tileRows = group == 1 ? foldedRows / 2 : std::max<int64_t>(1, foldedRows / group);
   taskHeads = askedHeads = headsAskedTogether(*this);
-  streamHeads = std::max<int64_t>(2, llvm::divideCeil(bytesOfStream, valueBytes(*this)));
-  if (int64_t most = headsWithRoom(*this); isFastReader(*this) && group == 1 && streamHeads <= most)
+  streamHeads = llvm::divideCeil(bytesOfStream, valueBytes(*this));
+  int64_t most = headsWithRoom(*this);
+  if (isFastReader(*this) && group == 1 && streamHeads > 1 && streamHeads <= most)
     taskHeads = most;
+  else // a head that has as many alone is read alone
+    streamHeads = taskHeads + 1;
   asks = !prefetchPages ? 0 : !isFastReader(*this) ? 1 : state.getBlock() <= options.prefetchTokens ? 4 : 2;
   taskRows = (8 + tileRows - 1) / tileRows * tileRows;
 }

@@ -27,14 +27,14 @@ struct AttendPlan : AttendShape {
   int64_t mostSeen() const { return window && chunk ? std::min(window, chunk) : std::max(window, chunk); }
 
   int64_t heads, window, chunk, prefetchPages;
-  int64_t partPages; // pages of a part of the smallest size
-  int64_t tileRows;  // rows that are handled together
+  int64_t partPages;   // pages of a part of the smallest size
+  int64_t tileRows;    // rows that are handled together
   int64_t taskHeads;   // KV heads of a task whose rows are handled one by one, at most
   int64_t askedHeads;  // as many at most where the values of a page are asked for
   int64_t streamHeads; // from as many on they need not be; more than `taskHeads`: they always are
   int64_t asks;        // how often the values of a page are asked for, where one row is handled; once where several are
   int64_t taskRows;    // rows of a task when there are many
-  int64_t places;    // for results over parts; 0: rows are never cut
+  int64_t places;      // for results over parts; 0: rows are never cut
   bool causal, sinks, observe;
   bool breakHeads, breakBlock, breakParts; // wrong on purpose
 };

@@ -46,8 +46,8 @@ def LowerAttend : Pass<"lower-attend", "::mlir::ModuleOp"> {
     With vectors of 64 bytes and elements of 16 bits or more, a task that has one row has as many KV heads as have 16 KiB of values in a block, or
     fewer where that left threads without work. It reads the values of a page head by head, and prefetches them four times, from the whole distance
     to a quarter of it, but at least one to four pages ahead; pages longer than the distance twice, two ahead and one. Where each query head has a
-    KV head of its own, and the share of a thread is heads with 128 KiB of values in a block, a task has them all and prefetches no values. A row's
-    bits do not depend on any of this.
+    KV head of its own, and the share of a thread is several heads with 128 KiB of values in a block, a task has them all and prefetches no values.
+    A row's bits do not depend on any of this.
   }];
   let options = [QuireCpuVectorOption<"bytes of a native vector">,
                  Option<"prefetchTokens", "prefetch-tokens", "int64_t", "64", "tokens between a page and its prefetch">,

@@ -70,13 +70,15 @@ func.func @step(%s: !state, %batch: !kvrt.batch, %q: memref<?x16x128xf32>, %o: m
 // A head that has more is read alone, and so are elements that need registers to become numbers.
 !long = !kvrt.state<heads = 8, key = 128, value = 128, element = f16, block = 128, lanes = 16>
 !codes = !kvrt.state<heads = 8, key = 128, value = 128, element = i8, block = 16, lanes = 16>
+!whole = !kvrt.state<heads = 16, key = 128, value = 128, element = f16, block = 512, lanes = 16>
 
 // CHECK-LABEL: func.func @alone
 // CHECK-NOT: kvrt.extent %{{.*}}[threads]
 // CHECK: return
-func.func @alone(%s: !long, %c: !codes, %batch: !kvrt.batch, %q: memref<?x16x128xf32>, %o: memref<?x16x128xf32>) {
+func.func @alone(%s: !long, %c: !codes, %w: !whole, %batch: !kvrt.batch, %q: memref<?x16x128xf32>, %o: memref<?x16x128xf32>) {
   kvrt.attend ins(%q, %s, %batch : memref<?x16x128xf32>, !long) outs(%o : memref<?x16x128xf32>) {scale = 0.125 : f32}
   kvrt.attend ins(%q, %c, %batch : memref<?x16x128xf32>, !codes) outs(%o : memref<?x16x128xf32>) {scale = 0.125 : f32}
+  kvrt.attend ins(%q, %w, %batch : memref<?x16x128xf32>, !whole) outs(%o : memref<?x16x128xf32>) {scale = 0.125 : f32}
   return
 }
 
